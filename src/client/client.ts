@@ -16,14 +16,14 @@ import {
 } from '../common/schema.js'
 import { locate, type MqttError } from '../errors.js'
 import { Printed } from '../printing.js'
+import { access, type ClientAccess } from './access.js'
 import { Consumer } from './deliver/consumer.js'
 import { HandlerLoop, ListenHandle } from './deliver/handling.js'
 import { SubscriptionHandle } from './deliver/subscription.js'
-import { type Inside, inside } from './internals.js'
+import { HookChain } from './hooks.js'
 import { destroy } from './lifecycle/closing.js'
 import { connect, reauthenticate, reconnect, setBrokers } from './lifecycle/connecting.js'
 import { Core } from './lifecycle/core.js'
-import { HookChain } from './lifecycle/hooks.js'
 import { snapshot } from './lifecycle/snapshot.js'
 import {
   type CheckedSubscription,
@@ -398,7 +398,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
     return true
   }
 
-  [inside](): Inside {
+  [access](): ClientAccess {
     return this.#core
   }
 

@@ -4,6 +4,7 @@
  * One of the two places that choose a transport. Importing it has no effect.
  */
 import { type Channel, channel } from 'node:diagnostics_channel'
+import { Reads } from '../common/reads.js'
 import { printable, textOf } from '../errors.js'
 import { dialTcp } from '../transport/tcp.js'
 import { dialTls } from '../transport/tls.js'
@@ -12,14 +13,13 @@ import { dialUnix } from '../transport/unix.js'
 import { dialWebSocket } from '../transport/websocket.js'
 import { dialWebSocketNode } from '../transport/websocket-node.js'
 import { clientOn, connectWith } from './client.js'
-import { Reads } from './connection/reads.js'
-import type { Parts } from './lifecycle/parts.js'
+import type { ClientInternals } from './lifecycle/internals.js'
 import { hasSettings } from './options/check-endpoint.js'
 import { socketSettings, tlsSettings } from './options/check-sockets.js'
 import type { ClientOptions, ConnectOptions, Endpoint } from './options/index.js'
 import type { Platform } from './platform.js'
+import { runtime } from './platform.js'
 import { type Print, spaced } from './reports.js'
-import { runtime } from './runtime.js'
 
 // Bun has a `ws` of its own, which does not show the stream that the other transport watches; its WebSocket class is the standard one.
 const dialPlatformWebSocket = 'bun' in process.versions ? dialWebSocket : dialWebSocketNode
@@ -60,13 +60,13 @@ function channelOf(type: string): Channel {
 }
 
 /** Clients that have not ended: the end of the process would end them. Who holds none of them any more has let go of it. */
-const attended = new Set<WeakRef<Parts>>()
-const collected = /* @__PURE__ */ new FinalizationRegistry<WeakRef<Parts>>(forget)
+const attended = new Set<WeakRef<ClientInternals>>()
+const collected = /* @__PURE__ */ new FinalizationRegistry<WeakRef<ClientInternals>>(forget)
 const mostNamed = 4
 
 /** One listener for all clients, as long as there are any. */
 function attend(given: object): void {
-  const client = given as Parts
+  const client = given as ClientInternals
   if (attended.size === 0) process.on('exit', tellUnsent)
   const entry = new WeakRef(client)
   attended.add(entry)
@@ -74,7 +74,7 @@ function attend(given: object): void {
   client.states.closed.promise.then(() => forget(entry))
 }
 
-function forget(entry: WeakRef<Parts>): void {
+function forget(entry: WeakRef<ClientInternals>): void {
   attended.delete(entry)
   if (attended.size === 0) process.off('exit', tellUnsent)
 }
@@ -149,7 +149,7 @@ function tellUnsent(): void {
 }
 
 /** Nobody called `connect()`, and a call waits for it. */
-function tellUnconnected(client: Parts): void {
+function tellUnconnected(client: ClientInternals): void {
   const { publishQueue, registry } = client
   const what =
     registry.filters > 0
@@ -180,7 +180,8 @@ const platform: Platform = {
   reads: (...parts) => new Reads(...parts),
   allocate: (size) => new Uint8Array(Buffer.allocUnsafeSlow(size).buffer),
   loadScanner: async () => (await import('../wasm/index.js')).loadScanner(),
-  loadKeeper: async (parts) => (await import('./durable/keeper.js')).openKeeper(parts as Parts),
+  loadKeeper: async (parts) =>
+    (await import('./durable/keeper.js')).openKeeper(parts as ClientInternals),
   schemes: `${Object.keys(diallers).join(':, ')}:`,
   dialler: (scheme) => (Object.hasOwn(diallers, scheme) ? diallers[scheme] : undefined),
   isTlsError: (error) => tlsErrors.some((prefix) => codeOf(error).startsWith(prefix)),

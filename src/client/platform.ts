@@ -4,11 +4,11 @@
  * `client/node.ts` and `client/browser.ts` each give one; tests give a scripted one. Nothing else in the client reads a clock or a global.
  */
 
+import type { Reads } from '../common/reads.js'
 import type { Parser } from '../common/schema.js'
 import { longestTimer } from '../common/schema.js'
 import type { Dial, SocketOptions, Target, TlsOptions } from '../transport/transport.js'
 import type { FrameScanner } from '../wire/frames.js'
-import type { Reads } from './connection/reads.js'
 import type { Report } from './reports.js'
 
 /** Cancels a timer; harmless when it has run. */
@@ -81,4 +81,25 @@ export function whenPassed(
   }
   check()
   return () => cancel()
+}
+
+// Drawn many at a time: a call of the platform costs more than the numbers. None is used twice.
+const drawn = /* @__PURE__ */ new Uint32Array(64)
+let left = 0
+
+/** The parts of a platform that every runtime has under the same names. */
+export const runtime: Pick<Platform, 'now' | 'date' | 'random' | 'setTimer' | 'microtask'> = {
+  now: () => performance.now(),
+  date: () => Date.now(),
+  // Nobody is to guess the response topics and identifiers that come from it.
+  random() {
+    if (left === 0) left = crypto.getRandomValues(drawn).length
+    left -= 1
+    return (drawn[left] as number) / 4_294_967_296
+  },
+  setTimer(callback, delay) {
+    const timer = setTimeout(callback, delay)
+    return () => clearTimeout(timer)
+  },
+  microtask: (callback) => queueMicrotask(callback),
 }

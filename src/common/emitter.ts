@@ -4,11 +4,19 @@
  * Emitting calls the listeners in the order in which they were added: at once, or when the transition that is under way is complete.
  */
 
-import type { ListenerOptions, Unlisten } from '../client/options/index.js'
 import { onAbort } from './abort.js'
 import { disposeSymbol } from './dispose.js'
 import { assertHandler, boolean, object, optional, signal as parseSignal } from './schema.js'
 import { SparseMap } from './sparse.js'
+
+/** How a listener is added: `ListenerOptions` of clients. */
+interface ListenerOptions {
+  readonly once?: boolean | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Removes a listener. */
+type Unlisten = Disposable & (() => void)
 
 const listenerOptions = object<ListenerOptions>({
   once: optional(boolean),

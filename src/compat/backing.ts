@@ -13,7 +13,8 @@ import {
   type Message,
   MqttError,
 } from 'mqwire'
-import { inside, oneCopy } from '../client/internals.js'
+import { access } from '../client/access.js'
+import { oneCopy } from '../client/options/hidden.js'
 import { longestTimer } from '../common/schema.js'
 import { familiar, isFault } from './errors.js'
 import type { MqttClientEventCallbacks } from './event-types.js'
@@ -79,7 +80,7 @@ export class BackingClient {
     const fresh = this.#plan.unheeded.filter((name) => !reported.has(name))
     for (const name of fresh) reported.add(name)
     if (fresh.length === 0) return
-    this.core[inside]().report?.(
+    this.core[access]().report?.(
       'MQWIRE_OPTION_IGNORED',
       `mqwire/compat has its own way in place of ${fresh.join(', ')}: leave it out`,
       undefined,
@@ -134,7 +135,7 @@ export class BackingClient {
         cause,
       },
     )
-    if (this.connected) this.core[inside]().links?.connection?.destroy(error)
+    if (this.connected) this.core[access]().links?.connection?.destroy(error)
   }
 
   /** Ends the client: at once, or when everything published is acknowledged. `waits`: something is not; without a connection it has the time of one. */
@@ -169,7 +170,7 @@ export class BackingClient {
   }
 
   #flush(): void {
-    if (this.#asked) this.core[inside]().flush?.()
+    if (this.#asked) this.core[access]().flush?.()
     this.#asked = false
   }
 

@@ -4,7 +4,7 @@
  * It makes the clients that it was not given, and ends all of them. What a member is handed stays with it: its client sends it again after a loss.
  */
 
-import { type Inside, inside } from '../client/internals.js'
+import { access, type ClientAccess } from '../client/access.js'
 import { type CheckedDisconnect, disconnectOptions } from '../client/options/check-calls.js'
 import type {
   ClientEvents,
@@ -23,9 +23,9 @@ import { asyncDisposeSymbol } from '../common/dispose.js'
 import { plainName } from '../common/plain-name.js'
 import { assertLast, invalid } from '../common/schema.js'
 import { MqttError } from '../errors.js'
+import { accessOfAll } from '../members/access.js'
 import { membersError } from '../members/failure.js'
 import { settledInTime } from '../members/in-time.js'
-import { insideOfAll } from '../members/inside.js'
 import { type MemberEvents, MemberListeners } from '../members/listeners.js'
 import { endAll, Member, type MemberClient } from '../members/member.js'
 import { Readiness, stateOf } from '../members/standing.js'
@@ -76,13 +76,13 @@ class BrokerGroup implements Group {
   readonly #publishing: GroupPublishing
   readonly #readiness = new Readiness()
   readonly #reading = new GroupReading(this.#roster, this.#readiness)
-  readonly #inside = insideOfAll(() => this.#roster.all)
+  readonly #access = accessOfAll(() => this.#roster.all)
   #state: GroupState = 'idle'
 
   constructor(make: MakeClient, config: GroupConfig) {
     this.#make = make
     this.#config = config
-    this.#publishing = new GroupPublishing(this.#roster, config, this.#inside.refuse)
+    this.#publishing = new GroupPublishing(this.#roster, config, this.#access.refuse)
     for (const [name, given] of config.members) this.#put(name, given)
   }
 
@@ -193,7 +193,7 @@ class BrokerGroup implements Group {
       this.#assertOpen()
       return this.#publishing.publish(topic, payload, options)
     } catch (error) {
-      return this.#inside.refuse(topic, error)
+      return this.#access.refuse(topic, error)
     }
   }
 
@@ -233,8 +233,8 @@ class BrokerGroup implements Group {
     return this.#listeners.use(hooks)
   }
 
-  [inside](): Inside {
-    return this.#inside
+  [access](): ClientAccess {
+    return this.#access
   }
 
   stats(): GroupStats {

@@ -6,7 +6,7 @@
  * is forgotten when it has ended.
  */
 
-import { type Behind, type BehindSubscription, inside } from '../client/internals.js'
+import { access, type ClientAccess, type SubscriptionAccess } from '../client/access.js'
 import type { NextOptions, Subscription } from '../client/options/index.js'
 import { aborted, type Deferred, deferred, onAbort, silent } from '../common/abort.js'
 import { MqttError } from '../errors.js'
@@ -29,7 +29,7 @@ export interface Source {
   readonly member: MergedMember
   readonly from: Subscription
   /** What is behind it, in clients of this package. */
-  readonly behind: BehindSubscription | undefined
+  readonly behind: SubscriptionAccess | undefined
   /** Taken for a reader that waited and got another one. */
   ready: GroupMessage | undefined
   /** It is being waited for. */
@@ -51,17 +51,17 @@ export function named(message: object, member: string): GroupMessage {
 }
 
 // Another copy of the package may have other names.
-function behindOf(from: Subscription): BehindSubscription | undefined {
-  const behind = (from as { [inside]?(): Partial<BehindSubscription> })[inside]?.()
+function behindOf(from: Subscription): SubscriptionAccess | undefined {
+  const behind = (from as { [access]?(): Partial<SubscriptionAccess> })[access]?.()
   return behind?.outstanding?.endTurn === undefined || behind.readers === undefined
     ? undefined
-    : (behind as BehindSubscription)
+    : (behind as SubscriptionAccess)
 }
 
 // Nobody asks for more, which would end the turn as well.
 function endTurn({ behind, member }: Source): void {
   behind?.outstanding.endTurn()
-  ;(member.client as { [inside]?(): Behind })[inside]?.().handleTurnEnd?.()
+  ;(member.client as { [access]?(): ClientAccess })[access]?.().handleTurnEnd?.()
 }
 
 /** What was merged, and who waits for it. */

@@ -13,7 +13,7 @@ import {
   optional,
   signal as parseSignal,
 } from '../common/schema.js'
-import { insideOf } from './inside.js'
+import { accessOf } from './access.js'
 import type { Member } from './member.js'
 
 /** The events of clients, each with the name of the member. */
@@ -112,12 +112,12 @@ export class MemberListeners {
     if (error === undefined) return
     const entries = [...this.#entries]
     const listens = heard || entries.some(({ type }) => endings.includes(type))
-    insideOf(member)?.report?.('MQWIRE_NOT_CONNECTED', text, error, listens || undefined)
+    accessOf(member)?.report?.('MQWIRE_NOT_CONNECTED', text, error, listens || undefined)
     for (const { type, tell } of entries) {
       try {
         if (type === 'error') tell({ error } as never, member)
       } catch (thrown) {
-        insideOf(member)?.log?.('error', "a listener of 'error' threw: ", thrown)
+        accessOf(member)?.log?.('error', "a listener of 'error' threw: ", thrown)
       }
     }
   }

@@ -1,21 +1,21 @@
 /**
  * Time, as the clients of a group or pool have it: that of the runtime, or that of a test.
  */
-import { type Behind, inside } from '../client/internals.js'
-import { runtime } from '../client/runtime.js'
+import { access, type ClientAccess } from '../client/access.js'
+import { runtime } from '../client/platform.js'
 
 /** A clock and its timers, in milliseconds. */
-export type Time = NonNullable<Behind['platform']>
+export type Time = NonNullable<ClientAccess['platform']>
 
 interface Telling {
-  [inside]?(): Behind
+  [access]?(): ClientAccess
   /** Of a pool. */
   members?(): readonly { readonly client: object }[]
 }
 
 /** The time of a client, or of the first one of a pool; of one that does not tell, and of none, that of the runtime. */
 export function timeOf(client: object | undefined): Time {
-  const { [inside]: behind, members } = (client ?? {}) as Telling
+  const { [access]: behind, members } = (client ?? {}) as Telling
   const first = members?.call(client)[0]
   return first === undefined ? (behind?.call(client).platform ?? runtime) : timeOf(first.client)
 }

@@ -5,7 +5,7 @@
  * a loss. It goes to another one only when its client has ended and has certainly not sent it. Every promise settles.
  */
 
-import { type Inside, inside } from '../client/internals.js'
+import { access, type ClientAccess } from '../client/access.js'
 import { type CheckedDisconnect, disconnectOptions } from '../client/options/check-calls.js'
 import type {
   ClientEvents,
@@ -31,11 +31,11 @@ import {
 import { asyncDisposeSymbol } from '../common/dispose.js'
 import { assertLast } from '../common/schema.js'
 import { MqttError } from '../errors.js'
+import { accessOfAll } from '../members/access.js'
 import { Asked } from '../members/asked.js'
 import { membersError } from '../members/failure.js'
 import { Gate } from '../members/gate.js'
 import { settledInTime } from '../members/in-time.js'
-import { insideOfAll } from '../members/inside.js'
 import type { MemberEvents } from '../members/listeners.js'
 import type { Member } from '../members/member.js'
 import { Router } from '../members/router.js'
@@ -66,7 +66,7 @@ class PublisherPool implements Pool {
   readonly #gate: Gate
   readonly #room: WaitingRoom
   readonly #readiness = new Readiness()
-  readonly #inside = insideOfAll(() => this.#connections.all)
+  readonly #access = accessOfAll(() => this.#connections.all)
   #fallback = 0
   readonly #closed: Deferred<MqttError | undefined> = deferred()
   /** Why every connection has ended. */
@@ -139,13 +139,13 @@ class PublisherPool implements Pool {
         topic,
         payload,
         options,
-        { time, refuse: this.#inside.refuse },
+        { time, refuse: this.#access.refuse },
         this.#config.options.outbound?.ttl,
       )
       if (this.#state === 'idle') void this.#open()
       return this.#publish(asked)
     } catch (error) {
-      return this.#inside.refuse(topic, error)
+      return this.#access.refuse(topic, error)
     }
   }
 
@@ -231,8 +231,8 @@ class PublisherPool implements Pool {
     }
   }
 
-  [inside](): Inside {
-    return this.#inside
+  [access](): ClientAccess {
+    return this.#access
   }
 
   [asyncDisposeSymbol](): Promise<void> {
@@ -286,10 +286,10 @@ class PublisherPool implements Pool {
     const { fallback } = this.#config
     const isEnded = this.#state === 'ended' && this.#failure === undefined
     if (isEnded || (fallback === undefined && this.#isOver))
-      return this.#inside.refuse(topic, this.#closedError)
+      return this.#access.refuse(topic, this.#closedError)
     if (fallback === undefined) {
       const story = `no connection of the pool is up:\n${storyOf(this.#connections.all, 4)}`
-      return this.#inside.refuse(topic, new MqttError('ERR_NO_HEALTHY_PUBLISHERS', story))
+      return this.#access.refuse(topic, new MqttError('ERR_NO_HEALTHY_PUBLISHERS', story))
     }
     this.#fallback += 1
     return tolerant(fallback.publish(topic, payload, options) as Promise<Receipt>)

@@ -4,12 +4,12 @@
  * It must never tell the end of an attempt twice.
  */
 
-import { type EntryLink, isStored, type StoredPublish } from '../client/internals.js'
+import { type EntryLink, isStored, type StoredPublish } from '../client/options/hidden.js'
 import type { Publisher, Receipt } from '../client/options/index.js'
 import { MqttError } from '../errors.js'
 import type { StoreOperation } from '../store/base/store.js'
 import type { StoredEntry } from './entry-log.js'
-import { insideOf } from './sharing.js'
+import { accessOf } from './sharing.js'
 import { endsEntry, verdictOf } from './verdict.js'
 
 const longestExpiry = 0xffff_ffff
@@ -91,13 +91,13 @@ export class Attempts {
   /** True while the session of the publisher has it in flight, even from an earlier process. */
   isKept(stored: StoredEntry): boolean {
     const { shared, keyOf } = this.#config
-    return shared && insideOf(this.#publisher)?.publishQueue?.keeper?.isKept(keyOf(stored)) === true
+    return shared && accessOf(this.#publisher)?.publishQueue?.keeper?.isKept(keyOf(stored)) === true
   }
 
   /** An entry is deleted. */
   forget(stored: StoredEntry): void {
     const { shared, keyOf } = this.#config
-    if (shared) insideOf(this.#publisher)?.publishQueue?.keeper?.forgetEntry(keyOf(stored))
+    if (shared) accessOf(this.#publisher)?.publishQueue?.keeper?.forgetEntry(keyOf(stored))
   }
 
   /** Publishes an entry. */
@@ -146,7 +146,7 @@ export class Attempts {
       [isStored]: shared || countOf(stored),
     }
     if (!shared) return this.#publisher.publish(topic, payload, options)
-    const keeper = insideOf(this.#publisher)?.publishQueue?.keeper
+    const keeper = accessOf(this.#publisher)?.publishQueue?.keeper
     // The client has not read the store yet.
     if (keeper === undefined) throw new MqttError('ERR_NOT_CONNECTED')
     const ended: EntryLink['ended'] = (error, changes) => this.#handleEnded(attempt, error, changes)
@@ -166,7 +166,7 @@ export class Attempts {
     entry: { properties, at, expires },
   }: StoredEntry): StoredEntry['entry']['properties'] {
     if (expires === undefined) return properties
-    const { modern } = insideOf(this.#publisher) ?? { modern: true }
+    const { modern } = accessOf(this.#publisher) ?? { modern: true }
     // A clock that was set back gives it no more time than it had.
     const left = Math.min(expires - Date.now(), expires - at)
     const seconds = Math.min(longestExpiry, Math.max(1, Math.ceil(left / 1000)))

@@ -6,7 +6,7 @@
  * has left all the same is deleted with the next batch.
  */
 
-import type { StoredPublish } from '../client/internals.js'
+import type { StoredPublish } from '../client/options/hidden.js'
 import { type Deferred, deferred } from '../common/abort.js'
 import { withOutcome } from '../common/outcome.js'
 import type { MqttError } from '../errors.js'

@@ -2,7 +2,7 @@
  * What callers of the queue give, checked. Nothing of theirs is written to, and nothing is kept that they may change.
  */
 
-import { innermost } from '../client/internals.js'
+import { innermost } from '../client/access.js'
 import { exponential } from '../client/options/backoff.js'
 import type {
   Backoff,

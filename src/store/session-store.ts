@@ -2,8 +2,8 @@
  * Stores that sessions can be kept in: each brings what keeps a session, so that clients without a store carry none of it.
  */
 
+import { innerStore, keeperOf } from '../client/access.js'
 import { openKeeper } from '../client/durable/keeper.js'
-import { innerStore, keeperOf } from '../client/internals.js'
 import { BackedStore } from './base/backed-store.js'
 import type { Store, StoreEntry, StoreOperation, StoreRange } from './base/store.js'
 

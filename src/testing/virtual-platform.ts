@@ -2,9 +2,9 @@
  * A platform for clients under test: time from a virtual clock, repeatable randomness, and no transport but those that the test passes in.
  */
 
-import { Reads } from '../client/connection/reads.js'
 import { openKeeper } from '../client/durable/keeper.js'
 import type { Platform } from '../client/platform.js'
+import { Reads } from '../common/reads.js'
 import type { VirtualClock } from './virtual-clock.js'
 
 /** Makes a platform. `seed` decides every random number. */

@@ -15,7 +15,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import { inside } from '../client/internals.js'
+import { access } from '../client/access.js'
 import type {
   HandlerRunner,
   Hooks,
@@ -188,7 +188,7 @@ export class Tracing implements Hooks {
   #isModern(): boolean {
     const { negotiated } = this.#client
     if (negotiated !== undefined) return negotiated.protocolVersion === 5
-    const behind = (this.#client as Partial<Inner>)[inside]?.()
+    const behind = (this.#client as Partial<Inner>)[access]?.()
     return behind?.options === undefined || behind.options.protocolVersion === 5
   }
 
@@ -230,7 +230,7 @@ export class Tracing implements Hooks {
 
 /** What is behind a client of the same copy of the package. */
 interface Inner {
-  [inside](): { readonly options?: { readonly protocolVersion?: unknown } | undefined }
+  [access](): { readonly options?: { readonly protocolVersion?: unknown } | undefined }
 }
 
 // Undefined where it throws: that must not reach a publish.

@@ -2,7 +2,7 @@
  * Channels: a topic and a codec as one value, which device, service and page share, and which a client is handed to.
  */
 
-import type { Inside } from '../client/internals.js'
+import type { ClientAccess } from '../client/access.js'
 import type {
   HandlerFailure,
   Handling,
@@ -32,7 +32,7 @@ import {
   type Tally,
 } from './incoming.js'
 import { type LatestOptions, type LatestValues, latestOf } from './latest.js'
-import { encoded, insideOf, propertiesOf } from './payload.js'
+import { accessOf, encoded, propertiesOf } from './payload.js'
 import { assertAble, assertCodec, assertHandler, refuse } from './refuse.js'
 import { ReadSubscription, type TypedSubscription } from './subscription.js'
 import type {
@@ -246,7 +246,7 @@ function publishingOf({
 class ChannelOnClient<Template extends string, In, Out> {
   readonly #channel: Channel<Template, In, Out>
   readonly #client: Client
-  readonly #inside: Inside
+  readonly #access: ClientAccess
   readonly #tally: Tally = { invalid: 0 }
   readonly #publishing: PublishOptions
   readonly #subscribing: SubscribeOptions
@@ -257,7 +257,7 @@ class ChannelOnClient<Template extends string, In, Out> {
     const { qos, subscribe } = channel.defaults
     this.#channel = channel
     this.#client = client
-    this.#inside = insideOf(client)
+    this.#access = accessOf(client)
     this.#publishing = publishingOf(channel.defaults)
     this.#subscribing = merged<SubscribeOptions>({ qos }, subscribe)
   }
@@ -293,7 +293,7 @@ class ChannelOnClient<Template extends string, In, Out> {
       return this.#client.publish(name, payload, options)
     const ready = within(Promise.all([payload, before]), options.signal)
     // The client has not heard of it yet.
-    silent(ready.catch((error) => this.#inside.refuse?.(name, error)))
+    silent(ready.catch((error) => this.#access.refuse?.(name, error)))
     const tail = Promise.allSettled([before, ready]).then(() => {
       if (this.#tail === tail) this.#tail = undefined
     })
@@ -429,7 +429,7 @@ class ChannelOnClient<Template extends string, In, Out> {
       topic,
       codec,
       policyOf(policy ?? defaults.onInvalid),
-      this.#inside,
+      this.#access,
       this.#tally,
     )
   }
@@ -439,7 +439,7 @@ class ChannelOnClient<Template extends string, In, Out> {
     try {
       return tolerant(publish())
     } catch (error) {
-      return this.#inside.refuse?.(this.#channel.topic.template, error) ?? rejected(error)
+      return this.#access.refuse?.(this.#channel.topic.template, error) ?? rejected(error)
     }
   }
 
@@ -467,7 +467,7 @@ class ChannelOnClient<Template extends string, In, Out> {
   #options(given: PublishOptions | undefined): PublishOptions {
     const all = merged<PublishOptions>(this.#publishing, given)
     return merged<PublishOptions>(all, {
-      properties: propertiesOf(this.#channel.codec, this.#inside.modern, all.properties),
+      properties: propertiesOf(this.#channel.codec, this.#access.modern, all.properties),
     })
   }
 }

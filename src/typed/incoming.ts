@@ -4,7 +4,7 @@
  * Every message that is not handed out is acknowledged here, and none twice.
  */
 
-import type { Inside } from '../client/internals.js'
+import type { ClientAccess } from '../client/access.js'
 import type { Message } from '../client/options/index.js'
 import type { MqttError } from '../errors.js'
 import { type Codec, invalid, isPromise } from './codec.js'
@@ -85,7 +85,7 @@ export class Incoming<Template extends string, Value> {
   readonly policy: OnInvalid<Params<Template>>
   readonly #template: TopicTemplate<Template>
   readonly #codec: Codec<never, Value>
-  readonly #inside: Inside
+  readonly #access: ClientAccess
   readonly #tally: Tally
   readonly #known = new Map<string, Params<Template>>()
 
@@ -93,13 +93,13 @@ export class Incoming<Template extends string, Value> {
     template: TopicTemplate<Template>,
     codec: Codec<never, Value>,
     policy: OnInvalid<Params<Template>>,
-    client: Inside,
+    client: ClientAccess,
     tally: Tally,
   ) {
     this.#template = template
     this.#codec = codec
     this.policy = policy
-    this.#inside = client
+    this.#access = client
     this.#tally = tally
   }
 
@@ -149,7 +149,7 @@ export class Incoming<Template extends string, Value> {
 
   /** Tells the client's log of what a program did wrong. */
   report(what: string, error: unknown): void {
-    this.#inside.log?.('error', what, error)
+    this.#access.log?.('error', what, error)
   }
 
   // Topics come again: their parameters are shared, so they are frozen.
@@ -185,7 +185,7 @@ export class Incoming<Template extends string, Value> {
     const { topic, payload } = message
     this.invalid += 1
     this.#tally.invalid += 1
-    this.#inside.tell(
+    this.#access.tell(
       { topic, error, start: new Uint8Array(payload.subarray(0, startLength)) },
       this.#tally.invalid === 1,
       message,

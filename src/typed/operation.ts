@@ -25,7 +25,7 @@ import { type AnswerStream, AnswerStreams } from './asking.js'
 import { checkedArguments, merged, nameOf, oncePerClient, templateOf } from './call.js'
 import { type Codec, isPromise } from './codec.js'
 import { Incoming, type Received } from './incoming.js'
-import { decoded, encoded, insideOf, propertiesOf } from './payload.js'
+import { accessOf, decoded, encoded, propertiesOf } from './payload.js'
 import {
   assertAble,
   assertCodec,
@@ -375,7 +375,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     const { request, topic, defaults } = this.#operation
     const [params, value, given] = this.#arguments(call) as [object, In, StreamOptions?]
     const options = merged<StreamOptions>({ timeout: defaults.timeout }, given)
-    if (!insideOf(this.#client).modern)
+    if (!accessOf(this.#client).modern)
       throw new MqttError('ERR_UNSUPPORTED_OPTION', 'request and response need MQTT 5.0', {
         option: 'protocolVersion',
       })
@@ -405,7 +405,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
       defaults.serve,
       given,
     )
-    const incoming = new Incoming(topic, request, 'deliver', insideOf(this.#client), { invalid: 0 })
+    const incoming = new Incoming(topic, request, 'deliver', accessOf(this.#client), { invalid: 0 })
     const declared = (error: unknown): Promise<ErrorAnswer> | undefined =>
       declaredAnswer(this.#operation, error)
     const sender = new AnswerSender(this.#client, answer, streamTimeout, declared, (error) =>

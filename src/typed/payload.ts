@@ -2,13 +2,15 @@
  * One value in a message, and one message as a value: what channels and operations share.
  */
 
-import { type Inside, inside } from '../client/internals.js'
+import { access, type ClientAccess } from '../client/access.js'
 import type { Message, PublishProperties } from '../client/options/index.js'
 import { after, asInvalid, type Codec, invalid, isPromise, type Reading } from './codec.js'
 
 /** What a client reveals of itself, if it does; of others the best is assumed. */
-export function insideOf(client: object): Inside {
-  return (client as { [inside]?(): Inside })[inside]?.() ?? { modern: true, tell: () => undefined }
+export function accessOf(client: object): ClientAccess {
+  return (
+    (client as { [access]?(): ClientAccess })[access]?.() ?? { modern: true, tell: () => undefined }
+  )
 }
 
 /** The payload of a value, or the promise of one. @throws MqttError ERR_INVALID_PAYLOAD; such a promise rejects with it */

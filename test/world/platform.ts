@@ -1,8 +1,8 @@
 /** The platform that the world gives to the client under test: every timer, every microtask, every random number and every dial is the world's. */
 
-import { Reads } from '../../src/client/connection/reads.js'
 import { openKeeper } from '../../src/client/durable/keeper.js'
 import type { Platform } from '../../src/client/platform.js'
+import { Reads } from '../../src/common/reads.js'
 import type { Dial } from '../../src/transport/transport.js'
 import type { WorldClock } from './clock.js'
 import type { Random } from './random.js'

@@ -6,7 +6,10 @@
  */
 
 import { tally } from '../../common/counters.js'
+import type { Piece } from '../../common/message-memory.js'
 import { withOutcome } from '../../common/outcome.js'
+import { windowSize } from '../../common/read-windows.js'
+import type { Reads, ReadTaker } from '../../common/reads.js'
 import { quoted } from '../../common/schema.js'
 import { MqttError } from '../../errors.js'
 import type { Sink, Transport } from '../../transport/transport.js'
@@ -29,11 +32,9 @@ import type { Session } from '../session/session.js'
 import { handleAck, takeAck } from './ack-reader.js'
 import { holdsTooMuch, isUnowned, readControl, sizeLimit, userPropertyLimit } from './control.js'
 import { type FaultyPublish, faultyPublish } from './faulty-publish.js'
-import type { Piece } from './message-memory.js'
+import type { MessageTaker } from './message-taker.js'
 import type { PacketWriter } from './packet-writer.js'
-import type { ConnectionHost, MessageTaker } from './ports.js'
-import { windowSize } from './read-windows.js'
-import type { Reads, ReadTaker } from './reads.js'
+import type { ConnectionHost } from './ports.js'
 import { StreamReader } from './stream-reader.js'
 
 /** Of the memory budget, for topics that the server gives aliases to; 64 KiB at least. */

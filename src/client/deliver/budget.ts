@@ -5,14 +5,16 @@
  * forget retained messages that were in flight when a connection ended, others send all of a session again. Else what had no room stays unacknowledged,
  * and comes again on the next connection. It must never keep the answer from a program that waits for one.
  */
+
 import { MqttError } from '../../errors.js'
 import type { QoS } from '../../wire/packets.js'
+import type { PacketReader } from '../connection/packet-reader.js'
 import type { CancelTimer } from '../platform.js'
 import { noTicket } from '../session/receive-window.js'
 import { nameOf } from '../session/refusal.js'
 import type { Consumer } from './consumer.js'
 import type { DropReport } from './drop-report.js'
-import type { DeliveryHost, PausableReader } from './ports.js'
+import type { DeliverHost } from './ports.js'
 
 /**
  * Over the budget: how often it is looked whether what is held has been handed out, and how many looks without progress end that wait. Milliseconds.
@@ -34,7 +36,7 @@ export class Budget {
   widest = 0
   /** What comes now was counted before. */
   granted = false
-  readonly #host: DeliveryHost<Consumer>
+  readonly #host: DeliverHost<Consumer>
   readonly #drops: DropReport
   /** Bytes that it has left beside what is held elsewhere. */
   #room = 0
@@ -42,9 +44,9 @@ export class Budget {
   /** Messages that had no room. */
   #refused = 0
   /** Reading of one connection, stopped until the application has made room. */
-  #holds: PausableReader | undefined
+  #holds: PacketReader | undefined
 
-  constructor(host: DeliveryHost<Consumer>, drops: DropReport) {
+  constructor(host: DeliverHost<Consumer>, drops: DropReport) {
     this.#host = host
     this.#drops = drops
   }

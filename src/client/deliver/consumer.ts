@@ -4,9 +4,10 @@
  * What waits is in its `ReceiveBuffer`, what was handed out in `Outstanding`; applications read it by a `SubscriptionHandle`, or by the handler of a
  * `listen`. It never acknowledges a message that was not handed out, except those that its overflow policy drops, or is about to.
  */
+
+import type { Piece } from '../../common/message-memory.js'
 import type { MqttError } from '../../errors.js'
 import type { PublishView } from '../../wire/publish.js'
-import type { Piece } from '../connection/message-memory.js'
 import type { ConsumerConfig } from '../options/check-calls.js'
 import type { Grant, Message, Subscription } from '../options/index.js'
 import { isOwed } from './arrival.js'

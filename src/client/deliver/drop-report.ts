@@ -8,21 +8,21 @@ import type { QoS } from '../../wire/packets.js'
 import type { ConsumerConfig } from '../options/check-calls.js'
 import type { CancelTimer } from '../platform.js'
 import type { DeliveredMessage } from './message.js'
-import type { DeliveryHost } from './ports.js'
+import type { DeliverHost } from './ports.js'
 
 /** Losses are reported at most once in this many milliseconds. */
 const dropInterval = 1000
 
 /** Dropped messages of one client. */
 export class DropReport {
-  readonly #host: DeliveryHost<unknown>
+  readonly #host: DeliverHost<unknown>
   #count = 0
   #topic = ''
   #timer: CancelTimer | undefined
   /** The log knows of one that was too large on this connection. */
   #logged = false
 
-  constructor(host: DeliveryHost<unknown>) {
+  constructor(host: DeliverHost<unknown>) {
     this.#host = host
   }
 

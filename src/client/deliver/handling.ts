@@ -16,7 +16,7 @@ import type { CheckedListen } from '../options/check-calls.js'
 import type { Grant, Handler, HandlerFailure, Handling } from '../options/index.js'
 import type { Consumer, PublicFace } from './consumer.js'
 import type { DeliveredMessage } from './message.js'
-import type { DeliveryHost, MessageHandler } from './ports.js'
+import type { DeliverHost, MessageHandler } from './ports.js'
 
 /** A handler that failed gets the message again this many times. */
 const retries = 5
@@ -66,7 +66,7 @@ export class ListenHandle extends Printed implements Handling {
 export class HandlerLoop implements MessageHandler {
   readonly done: Deferred<void> = deferred()
   readonly takesShown: boolean
-  readonly #host: DeliveryHost<Consumer>
+  readonly #host: DeliverHost<Consumer>
   readonly #consumer: Consumer
   readonly #handler: Handler
   readonly #options: CheckedListen
@@ -90,7 +90,7 @@ export class HandlerLoop implements MessageHandler {
     consumer: Consumer,
     handler: Handler,
     options: CheckedListen,
-    host: DeliveryHost<Consumer>,
+    host: DeliverHost<Consumer>,
   ) {
     const { lifetime, keyOf } = consumer.config
     this.#consumer = consumer
@@ -292,11 +292,7 @@ function textFor({ subject }: DeliveredMessage): string {
   return `handler failed: ${printable(subject)}`
 }
 
-function report(
-  host: DeliveryHost<Consumer>,
-  cause: unknown,
-  message: DeliveredMessage,
-): MqttError {
+function report(host: DeliverHost<Consumer>, cause: unknown, message: DeliveredMessage): MqttError {
   const text = textFor(message)
   const error = new MqttError('ERR_HANDLER_FAILED', text, { cause })
   tally(host, 'handlerFailures')

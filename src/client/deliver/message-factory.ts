@@ -3,8 +3,9 @@
  *
  * It may assume that a view shows what was read last. What it makes has no owner yet.
  */
+
+import { type Piece, Pieces } from '../../common/message-memory.js'
 import type { PublishView } from '../../wire/publish.js'
-import { type Piece, Pieces } from '../connection/message-memory.js'
 import type { Settler } from './arrival.js'
 import type { ReadRoute } from './audience.js'
 import type { Consumer } from './consumer.js'

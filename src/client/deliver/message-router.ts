@@ -5,12 +5,12 @@
  */
 
 import { tally } from '../../common/counters.js'
+import type { Piece } from '../../common/message-memory.js'
 import { SparseSet } from '../../common/sparse.js'
 import { StallWatch, stallAge, stallCheck } from '../../common/stall-watch.js'
 import type { PublishView } from '../../wire/publish.js'
 import type { TopicRecord } from '../../wire/topic-table.js'
 import type { TopicTrie } from '../../wire/trie.js'
-import type { Piece } from '../connection/message-memory.js'
 import { noTicket } from '../session/receive-window.js'
 import { isOwed, SharedOutcome } from './arrival.js'
 import { Audience, type ReadRoute, type Recipient } from './audience.js'
@@ -20,7 +20,7 @@ import { DropReport } from './drop-report.js'
 import { costOf, type DeliveredMessage } from './message.js'
 import { MessageFactory } from './message-factory.js'
 import { OverflowSweep } from './overflow-sweep.js'
-import type { DeliveryHost, Movable } from './ports.js'
+import type { DeliverHost, Movable } from './ports.js'
 import { Unclaimed } from './unclaimed.js'
 
 /** Routes messages. */
@@ -33,13 +33,13 @@ export class MessageRouter {
   readonly unmoved = new SparseSet<Movable>()
   /** Consumers that borrow messages: memory that reads go into is lent to them. */
   readonly borrowers = new SparseSet<Consumer>()
-  readonly #host: DeliveryHost<Consumer>
+  readonly #host: DeliverHost<Consumer>
   readonly #trie: TopicTrie<ReadRoute>
   readonly #audience = new Audience()
   readonly #unclaimed: Unclaimed
   #watch: StallWatch | undefined
 
-  constructor(host: DeliveryHost<Consumer>, trie: TopicTrie<ReadRoute>) {
+  constructor(host: DeliverHost<Consumer>, trie: TopicTrie<ReadRoute>) {
     this.#host = host
     this.#trie = trie
     this.drops = new DropReport(host)
@@ -269,7 +269,7 @@ export class MessageRouter {
 }
 
 // Whether the application settles what it is owed an acknowledgement for.
-function inboundWatch(host: DeliveryHost<Consumer>): StallWatch {
+function inboundWatch(host: DeliverHost<Consumer>): StallWatch {
   const { receiveWindow } = host.session
   return new StallWatch(host.platform, {
     open: () => receiveWindow.unsettled,

@@ -5,6 +5,7 @@
  * code of this folder only. Own enumerable fields are what a person wants to see on a console; all else is private or on the prototype.
  */
 
+import { Piece } from '../../common/message-memory.js'
 import { invalid } from '../../common/schema.js'
 import { MqttError, tidy } from '../../errors.js'
 import { shownBytes } from '../../printing.js'
@@ -12,7 +13,6 @@ import type { Bytes, QoS } from '../../wire/packets.js'
 import { readProperties } from '../../wire/properties.js'
 import type { PublishView } from '../../wire/publish.js'
 import { decodeText } from '../../wire/utf8.js'
-import { Piece } from '../connection/message-memory.js'
 import type { Message, MessageProperties } from '../options/index.js'
 import { noTicket } from '../session/receive-window.js'
 import { Arrival, type Settler } from './arrival.js'

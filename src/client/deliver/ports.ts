@@ -1,49 +1,48 @@
 /**
- * What delivery needs of the other rooms, and what its own files need of each other. Types only; `lifecycle/` implements the owner, `subscribing/` the
+ * What delivering needs of its client, and what its own files need of each other. Types only; `lifecycle/core.ts` implements the host, `subscribe/` the
  * filters.
  */
-
 import type { SparseSet } from '../../common/sparse.js'
 import type { MqttError } from '../../errors.js'
 import type { QoS } from '../../wire/packets.js'
-import type { ClientContext } from '../lifecycle/context.js'
+import type { PacketReader } from '../connection/packet-reader.js'
+import type { ClientContext } from '../context.js'
 import type { ConsumerConfig } from '../options/check-calls.js'
 import type { Settler } from './arrival.js'
 import type { DeliveredMessage } from './message.js'
 
-/** The client that messages come in for. */
-export interface DeliveryOwner extends Settler {
-  readonly states: ClientStanding
+/** The client that messages come in for; `Reader` is what reads a filter. */
+export interface DeliverHost<Reader = unknown> extends ClientContext, Settler {
+  /** How far the client's end has come. */
+  readonly states: {
+    /** True once `disconnect()` began. */
+    readonly stopping: boolean
+    /** True when the client is closed. */
+    readonly ended: boolean
+    /** True when the session ends with the connection that is being ended. */
+    readonly sessionEnds: boolean
+  }
   readonly links: {
     /** Bytes that the connection itself holds. */
     readonly held: number
     /** Does what the session asks for, after a command given to it. */
     pump(): void
-    readonly current: { readonly reader: PausableReader } | undefined
+    readonly current: { readonly reader: PacketReader } | undefined
+  }
+  /** The subscriptions of the client. */
+  readonly registry: {
+    readonly consumers: Iterable<Reader>
+    /** They hear of the end of the client: their handlers still run although the subscription is over. */
+    readonly unfinished: Pick<SparseSet<() => void>, 'add' | 'delete'>
+    /** Takes a consumer off its filters; settles when the broker has answered. */
+    leave(consumer: Reader): Promise<void>
+    /** A consumer is gone: its filters stay, or go where it was the last. */
+    drop(consumer: Reader, how: 'unsubscribe' | 'detach'): void
   }
   /** Tells turns of the event loop apart: consumers had one when `readerTurns` has risen since `readerTurn()` gave it. */
   readonly turns: { readonly readerTurns: number; readerTurn(): number }
   /** A turn of a consumer ended: `disconnect()` may be waiting for it. */
   handleTurnEnd(): void
-}
-
-/** Reads packets, and may be kept from it. */
-export interface PausableReader {
-  /** True where the transport waits while nothing is read. */
-  readonly pausable: boolean
-  /** To be called for the current packet: nothing behind it is read before `release`. */
-  hold(holder: object): void
-  release(holder: object): void
-}
-
-/** How far the client's end has come. */
-export interface ClientStanding {
-  /** True once `disconnect()` began. */
-  readonly stopping: boolean
-  /** True when the client is closed. */
-  readonly ended: boolean
-  /** True when the session ends with the connection that is being ended. */
-  readonly sessionEnds: boolean
 }
 
 /** A filter that a message came for. */
@@ -83,17 +82,6 @@ export interface Readership<Reader> {
 
 /** A filter with its readers. */
 export type Route<Reader> = Origin & Readership<Reader>
-
-/** The subscriptions of the client. */
-export interface Subscriptions<Reader> {
-  readonly consumers: Iterable<Reader>
-  /** They hear of the end of the client: their handlers still run although the subscription is over. */
-  readonly unfinished: Pick<SparseSet<() => void>, 'add' | 'delete'>
-  /** Takes a consumer off its filters; settles when the broker has answered. */
-  leave(consumer: Reader): Promise<void>
-  /** A consumer is gone: its filters stay, or go where it was the last. */
-  drop(consumer: Reader, how: 'unsubscribe' | 'detach'): void
-}
 
 /** The handler of a `listen`, as its consumer sees it. */
 export interface MessageHandler {
@@ -136,8 +124,5 @@ export interface Holdings {
   requeue(messages: readonly DeliveredMessage[]): void
 }
 
-/** What routing needs. */
-export type DeliveryHost<Reader> = ClientContext &
-  DeliveryOwner & { readonly registry: Subscriptions<Reader> }
-/** What a consumer needs. */
-export type ConsumerHost<Reader = unknown> = DeliveryHost<Reader> & { readonly router: Holdings }
+/** What consumers are made in: the client, and what they share. */
+export type ConsumerHost<Reader = unknown> = DeliverHost<Reader> & { readonly router: Holdings }

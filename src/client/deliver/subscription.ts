@@ -9,12 +9,12 @@ import { asyncDisposeSymbol } from '../../common/dispose.js'
 import { invalid } from '../../common/schema.js'
 import { MqttError, programFault } from '../../errors.js'
 import { Printed } from '../../printing.js'
-import { type BehindSubscription, inside } from '../internals.js'
+import { access, type SubscriptionAccess } from '../access.js'
 import { nextOptions } from '../options/check-calls.js'
 import type { Grant, Message, NextOptions, Subscription } from '../options/index.js'
 import type { Consumer } from './consumer.js'
 import { iteration, streamOf } from './iteration.js'
-import type { Subscriptions } from './ports.js'
+import type { DeliverHost } from './ports.js'
 
 const noOptions: NextOptions = Object.freeze({})
 
@@ -24,10 +24,10 @@ export class SubscriptionHandle extends Printed implements Subscription {
   granted: readonly Grant[] = []
   dropped = 0
   readonly #consumer: Consumer
-  readonly #registry: Subscriptions<Consumer>
+  readonly #registry: DeliverHost<Consumer>['registry']
   #leaving: Promise<void> | undefined
 
-  constructor(consumer: Consumer, registry: Subscriptions<Consumer>) {
+  constructor(consumer: Consumer, registry: DeliverHost<Consumer>['registry']) {
     super()
     this.#consumer = consumer
     this.#registry = registry
@@ -113,7 +113,7 @@ export class SubscriptionHandle extends Printed implements Subscription {
     return Promise.resolve()
   }
 
-  [inside](): BehindSubscription {
+  [access](): SubscriptionAccess {
     return this.#consumer
   }
 

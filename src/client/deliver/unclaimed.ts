@@ -6,17 +6,17 @@ import type { CancelTimer } from '../platform.js'
 import type { Budget } from './budget.js'
 import type { Consumer } from './consumer.js'
 import type { DeliveredMessage } from './message.js'
-import type { DeliveryHost, Origin } from './ports.js'
+import type { DeliverHost, Origin } from './ports.js'
 
 /** Unclaimed messages of one client. */
 export class Unclaimed {
-  readonly #host: DeliveryHost<Consumer>
+  readonly #host: DeliverHost<Consumer>
   readonly #budget: Budget
   readonly #messages: DeliveredMessage[] = []
   #holding = false
   #stopHold: CancelTimer | undefined
 
-  constructor(host: DeliveryHost<Consumer>, budget: Budget) {
+  constructor(host: DeliverHost<Consumer>, budget: Budget) {
     this.#host = host
     this.#budget = budget
   }

@@ -11,12 +11,13 @@ import { crc32c } from '../../store/base/checksum.js'
 import type { StoreOperation } from '../../store/base/store.js'
 import { PublishView } from '../../wire/publish.js'
 import type { TopicRecord } from '../../wire/topic-table.js'
-import type { MessageTaker } from '../connection/ports.js'
+import type { MessageTaker } from '../connection/message-taker.js'
+import type { PacketReader } from '../connection/packet-reader.js'
 import type { Settler } from '../deliver/arrival.js'
 import { costOf } from '../deliver/message.js'
 import { QOS2_EARLIER } from '../session/receive-window.js'
 import type { Journal } from './journal.js'
-import type { DurableHost, HeldReader } from './ports.js'
+import type { DurableHost } from './ports.js'
 import { encodeInbound, type InboundRecord, putting, type SessionKeys } from './records.js'
 
 /** A message that waits for its record. */
@@ -50,7 +51,7 @@ export class Inbox implements MessageTaker {
   /** The store has failed since. */
   #failing = false
   /** Reads nothing until they are written. */
-  #held: HeldReader | undefined
+  #held: PacketReader | undefined
 
   constructor(host: DurableHost, journal: Journal, keys: SessionKeys, epoch: number) {
     this.#host = host
@@ -204,7 +205,7 @@ export class Inbox implements MessageTaker {
     if (reader !== undefined && this.#host.links.current?.reader === reader) reader.release(this)
   }
 
-  #handOut(messages: readonly Waiting[], reader: HeldReader | undefined): void {
+  #handOut(messages: readonly Waiting[], reader: PacketReader | undefined): void {
     const { links, router, states } = this.#host
     this.#writes -= 1
     this.#failing &&= this.#writes > 0

@@ -12,11 +12,11 @@ import { MqttError } from '../../errors.js'
 import { storeError } from '../../store/base/backed-store.js'
 import { isOfLaterVersion, setAside } from '../../store/base/record.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
-import { innermost } from '../internals.js'
-import type { Extra } from '../lifecycle/extra.js'
+import { innermost } from '../access.js'
+import type { PacketWriter } from '../connection/packet-writer.js'
+import type { Extra } from '../context.js'
 import type { Receipt, Recovered } from '../options/index.js'
 import type { Keeper } from '../publish/keeping.js'
-import type { PublishWriter } from '../publish/ports.js'
 import type { QueuedPublish } from '../publish/queued-publish.js'
 import type { PersistOperation, PersistPort } from '../session/persistence.js'
 import { Inbox } from './inbox.js'
@@ -320,7 +320,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     if (!this.isThere) this.#writeSession()
   }
 
-  keep(item: QueuedPublish, output: PublishWriter): void {
+  keep(item: QueuedPublish, output: PacketWriter): void {
     this.#publishes.keep(item, output)
   }
 

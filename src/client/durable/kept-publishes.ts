@@ -7,10 +7,10 @@
 import { withOutcome } from '../../common/outcome.js'
 import { MqttError } from '../../errors.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
+import type { PacketWriter } from '../connection/packet-writer.js'
 import type { CheckedPublish } from '../options/check-calls.js'
 import type { Receipt } from '../options/index.js'
 import type { Keeper } from '../publish/keeping.js'
-import type { PublishWriter } from '../publish/ports.js'
 import {
   earlierSuspicion,
   QueuedPublish,
@@ -128,7 +128,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     }
   }
 
-  keep(item: QueuedPublish, output: PublishWriter): void {
+  keep(item: QueuedPublish, output: PacketWriter): void {
     const { packetId, options } = item
     const { unacknowledged } = this.#host.publishQueue
     const body = this.#encode(item, 'sent', payloadOf(item))

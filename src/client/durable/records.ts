@@ -15,7 +15,7 @@ import type { Properties, PublishPacket } from '../../wire/packets.js'
 import { PublishView } from '../../wire/publish.js'
 import { decodeText } from '../../wire/utf8.js'
 import { Writer } from '../../wire/writer.js'
-import type { EntryLink } from '../internals.js'
+import type { EntryLink } from '../options/hidden.js'
 
 /** Digits of a number in a key: as many as the largest safe one has. */
 const digits = 16
@@ -90,7 +90,7 @@ export function prefixOf(clientId: string): string {
 /** The keys of one session. */
 export class SessionKeys {
   readonly prefix: string
-  /** Behind every key. */
+  /** ClientAccess every key. */
   readonly end: string
 
   constructor(clientId: string) {

@@ -5,10 +5,10 @@
 import { tally } from '../../common/counters.js'
 import { closedError } from '../../common/outcome.js'
 import type { MqttError } from '../../errors.js'
-import type { Parts } from './parts.js'
+import type { ClientInternals } from './internals.js'
 
 /** Cuts the connection without DISCONNECT: the server publishes the will. */
-export function destroy(parts: Parts, error?: MqttError): void {
+export function destroy(parts: ClientInternals, error?: MqttError): void {
   const { states, links } = parts
   if (states.ended) return
   states.by ||= 'destroy()'
@@ -19,7 +19,7 @@ export function destroy(parts: Parts, error?: MqttError): void {
 }
 
 /** No connection will come, because of this: what waits for one is over. Turns that run while the client ends go on. */
-export function finish(parts: Parts, error: MqttError | undefined): void {
+export function finish(parts: ClientInternals, error: MqttError | undefined): void {
   const { states } = parts
   if (states.current !== 'disconnecting') return end(parts, error)
   states.failure = error
@@ -30,7 +30,7 @@ export function finish(parts: Parts, error: MqttError | undefined): void {
 }
 
 /** The end of everything. */
-export function end(parts: Parts, error: MqttError | undefined): void {
+export function end(parts: ClientInternals, error: MqttError | undefined): void {
   const { events, links, publishQueue, registry, session, states } = parts
   if (states.ended) return
   const asked = error === undefined || states.current === 'disconnecting'
@@ -62,7 +62,7 @@ export function end(parts: Parts, error: MqttError | undefined): void {
 const endings = ['disconnect', 'state', 'serverdisconnect', 'error'] as const
 
 // A program that hears of it from a call that waits, a loop, an event or `closed` needs no report.
-function reportEnd(parts: Parts, error: MqttError): void {
+function reportEnd(parts: ClientInternals, error: MqttError): void {
   const { states, events, registry } = parts
   const reads = [...registry.consumers].some(
     ({ attended, readers }) => attended && readers.handler === undefined,
@@ -72,7 +72,11 @@ function reportEnd(parts: Parts, error: MqttError): void {
 }
 
 /** The connection is over, where `connect` announced it. */
-export function tellDown(parts: Parts, error: MqttError | undefined, reason?: string): void {
+export function tellDown(
+  parts: ClientInternals,
+  error: MqttError | undefined,
+  reason?: string,
+): void {
   const { events, links } = parts
   if (!links.up) return
   links.up = false

@@ -6,17 +6,17 @@ import { aborted, assertNotAborted, onAbort, within } from '../../common/abort.j
 import { closedError } from '../../common/outcome.js'
 import { unsupported } from '../../common/schema.js'
 import { MqttError } from '../../errors.js'
-import { keeperOf } from '../internals.js'
+import { keeperOf } from '../access.js'
 import type { ParsedEndpoint } from '../options/check-endpoint.js'
 import { findScanner } from '../options/check-scanner.js'
 import { destroy } from './closing.js'
-import type { Parts } from './parts.js'
+import type { ClientInternals } from './internals.js'
 
 /** Seconds: who asks for more may have meant milliseconds. */
 const lazyKeepAlive = 3600
 
 /** Reads the session and begins to dial, or ends the client. */
-type OpenKeeper = (parts: Parts) => Promise<void>
+type OpenKeeper = (parts: ClientInternals) => Promise<void>
 
 /** A store that brings what keeps a session in it. */
 interface Keeping {
@@ -24,7 +24,7 @@ interface Keeping {
 }
 
 /** Joins whatever is under way to connect, or begins. */
-export async function connect(parts: Parts, signal?: AbortSignal): Promise<void> {
+export async function connect(parts: ClientInternals, signal?: AbortSignal): Promise<void> {
   const { states, options } = parts
   assertGoing(parts)
   if (states.current === 'connected')
@@ -52,7 +52,7 @@ export async function connect(parts: Parts, signal?: AbortSignal): Promise<void>
 }
 
 /** What an earlier process left is part of the session: it is read before anything is dialled. */
-function recover(parts: Parts, given: Keeping & { readonly store?: Keeping }): void {
+function recover(parts: ClientInternals, given: Keeping & { readonly store?: Keeping }): void {
   const open =
     (given.store ?? given)[keeperOf] ?? (parts.platform.loadKeeper as OpenKeeper | undefined)
   if (open === undefined) destroy(parts, unsupported('store', 'needs sessionStore()'))
@@ -61,7 +61,7 @@ function recover(parts: Parts, given: Keeping & { readonly store?: Keeping }): v
 
 /** Dials now instead of after the delay; replaces a connection that is up only with `force`. */
 export async function reconnect(
-  parts: Parts,
+  parts: ClientInternals,
   force: boolean,
   reason = 'replaced by reconnect()',
 ): Promise<void> {
@@ -77,13 +77,13 @@ export async function reconnect(
 }
 
 /** The endpoints from now on. */
-export function setBrokers(parts: Parts, endpoints: readonly ParsedEndpoint[]): void {
+export function setBrokers(parts: ClientInternals, endpoints: readonly ParsedEndpoint[]): void {
   assertGoing(parts)
   parts.dialling.setBrokers(endpoints)
 }
 
 /** Authenticates again on the open connection (section 4.12.1). */
-export async function reauthenticate(parts: Parts, signal?: AbortSignal): Promise<void> {
+export async function reauthenticate(parts: ClientInternals, signal?: AbortSignal): Promise<void> {
   const { authentication, links } = parts
   assertGoing(parts)
   if (authentication === undefined) throw unsupported('auth', 'is not set')
@@ -92,6 +92,6 @@ export async function reauthenticate(parts: Parts, signal?: AbortSignal): Promis
   return within(authentication.renew(links.dialled.endpoint), signal, 'unknown')
 }
 
-function assertGoing({ states }: Parts): void {
+function assertGoing({ states }: ClientInternals): void {
   if (states.stopping) throw closedError(states)
 }

@@ -9,50 +9,34 @@ import { Counters } from '../../common/counters.js'
 import { Emitter } from '../../common/emitter.js'
 import { MqttError, printable, textOf } from '../../errors.js'
 import type { Properties } from '../../wire/packets.js'
-import type { ConnectionHost } from '../connection/ports.js'
-import type { Consumer } from '../deliver/consumer.js'
+import type { ClientAccess } from '../access.js'
+import type { Extra } from '../context.js'
 import { MessageRouter } from '../deliver/message-router.js'
-import type { ConsumerHost } from '../deliver/ports.js'
 import { ReaderTurns } from '../deliver/reader-turns.js'
-import type { Inside } from '../internals.js'
+import type { HookChain } from '../hooks.js'
 import { type Goodbye, isVersion4 } from '../options/check-calls.js'
 import type { Login, ParsedEndpoint } from '../options/check-endpoint.js'
 import type { Config } from '../options/check-options.js'
 import type { AuthContext, ClientEvents, Logger } from '../options/index.js'
 import type { Platform } from '../platform.js'
-import type { KeepingHost } from '../publish/keeping.js'
 import { PublishQueue } from '../publish/publish-queue.js'
 import { Authentication } from '../reconnect/authentication.js'
 import { Dialling } from '../reconnect/dialling.js'
-import type { AuthenticationHost, DiallingHost } from '../reconnect/ports.js'
+import type { ReconnectHost } from '../reconnect/ports.js'
 import { Renewal } from '../reconnect/renewal.js'
 import type { ReportCode } from '../reports.js'
 import type { Action } from '../session/actions.js'
 import { Session } from '../session/session.js'
-import type { SubscribingHost } from '../subscribe/ports.js'
 import { Registry } from '../subscribe/registry.js'
 import { finish } from './closing.js'
 import { Ending } from './ending.js'
-import type { Extra } from './extra.js'
-import type { HookChain } from './hooks.js'
-import { type LinkHost, Links } from './links.js'
-import type { Parts } from './parts.js'
+import type { ClientInternals } from './internals.js'
+import { Links } from './links.js'
 import { States } from './states.js'
 import { flush, handleAction, handleLost } from './transitions.js'
 
 /** Everything behind a client. */
-export class Core
-  implements
-    Parts,
-    Inside,
-    LinkHost,
-    ConnectionHost,
-    DiallingHost,
-    AuthenticationHost,
-    ConsumerHost<Consumer>,
-    KeepingHost,
-    SubscribingHost
-{
+export class Core implements ClientInternals, ClientAccess {
   readonly platform: Platform
   readonly options: Config
   readonly session: Session
@@ -69,7 +53,7 @@ export class Core
   readonly turns: ReaderTurns
   hooks: HookChain | undefined
   clientId: string
-  renewed: DiallingHost['renewed']
+  renewed: ReconnectHost['renewed']
   #ending: Ending | undefined
 
   constructor(platform: Platform, endpoints: readonly ParsedEndpoint[], options: Config) {

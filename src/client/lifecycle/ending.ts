@@ -9,7 +9,7 @@ import { deferred, onAbort } from '../../common/abort.js'
 import type { Consumer } from '../deliver/consumer.js'
 import type { Goodbye } from '../options/check-calls.js'
 import { destroy, end, finish } from './closing.js'
-import type { Parts } from './parts.js'
+import type { ClientInternals } from './internals.js'
 import { sessionExpiry } from './transitions.js'
 
 /** Milliseconds of a goodbye after which it says what it waits for. */
@@ -17,14 +17,14 @@ const patience = 1000
 
 /** The end of one client that has not ended. */
 export class Ending {
-  readonly #parts: Parts
+  readonly #parts: ClientInternals
   readonly #hurried = deferred<void>()
   /** No time is left to wait for anything. */
   #rushed = false
   #turnEnded: (() => void) | undefined
   #done: Promise<void> | undefined
 
-  constructor(parts: Parts) {
+  constructor(parts: ClientInternals) {
     this.#parts = parts
   }
 

@@ -4,7 +4,7 @@
 
 import { Counters } from '../../common/counters.js'
 import type { Stats } from '../options/index.js'
-import type { Parts } from './parts.js'
+import type { ClientInternals } from './internals.js'
 
 /** A frozen copy, with what only the moment can tell. */
 export function snapshot({
@@ -12,7 +12,7 @@ export function snapshot({
   publishQueue,
   registry,
   session,
-}: Pick<Parts, 'counters' | 'publishQueue' | 'registry' | 'session'>): Stats {
+}: Pick<ClientInternals, 'counters' | 'publishQueue' | 'registry' | 'session'>): Stats {
   const { failures, ...rest } = counters ?? new Counters()
   // Nothing that is counted stays zero where nothing is counted.
   const gauge = (value: number): number => (counters === undefined ? 0 : value)

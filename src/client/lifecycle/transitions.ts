@@ -13,7 +13,7 @@ import { whenPassed } from '../platform.js'
 import type { Action } from '../session/actions.js'
 import { refusal, version5Code } from '../session/refusal.js'
 import { end, finish, tellDown } from './closing.js'
-import type { Parts } from './parts.js'
+import type { ClientInternals } from './internals.js'
 import { redacted } from './redact.js'
 
 /** A session that never expires (section 3.1.2.11.2). */
@@ -25,7 +25,7 @@ const departures: readonly (number | undefined)[] = [0x9c, 0x9d]
 
 /** What the session's control plane asks for, but for what the connection does itself. */
 export function handleAction(
-  parts: Parts,
+  parts: ClientInternals,
   action: Exclude<Action, { type: 'send' | 'close' }>,
 ): void {
   if (action.type === 'connected') parts.events.transition(() => handleConnected(parts, action))
@@ -37,7 +37,7 @@ export function handleAction(
 }
 
 function handleConnected(
-  parts: Parts,
+  parts: ClientInternals,
   { connack, lost, stale }: Action & { type: 'connected' },
 ): void {
   const { dialling, router, links, publishQueue, registry, session, states } = parts
@@ -78,7 +78,7 @@ function handleConnected(
 }
 
 function tellUp(
-  parts: Parts,
+  parts: ClientInternals,
   { keepAlive, pingTimeout }: { keepAlive: number; pingTimeout: number },
   resumed: boolean,
   first: boolean,
@@ -91,18 +91,18 @@ function tellUp(
 }
 
 /** Sends what waits, as far as it may. */
-export function flush({ registry, publishQueue }: Parts): void {
+export function flush({ registry, publishQueue }: ClientInternals): void {
   registry.sender.flush()
   publishQueue.flush()
 }
 
-function handleRefused(parts: Parts, { reasonCode, properties }: ConnackPacket): void {
+function handleRefused(parts: ClientInternals, { reasonCode, properties }: ConnackPacket): void {
   const code = parts.session.version === 5 ? reasonCode : version5Code(reasonCode)
   tally(parts, 'refusals')
   handleEnd(parts, refusal('ERR_CONNECT_REFUSED', code, properties.reasonString), properties)
 }
 
-function handleServerDisconnect(parts: Parts, packet: DisconnectPacket): void {
+function handleServerDisconnect(parts: ClientInternals, packet: DisconnectPacket): void {
   const { reasonCode, properties } = packet
   const code = reasonCode === 0x8e ? 'ERR_SESSION_TAKEN_OVER' : 'ERR_SERVER_DISCONNECT'
   handleEnd(
@@ -115,7 +115,7 @@ function handleServerDisconnect(parts: Parts, packet: DisconnectPacket): void {
 
 // The server said why, and perhaps where to go.
 function handleEnd(
-  { dialling, events, links }: Parts,
+  { dialling, events, links }: ClientInternals,
   error: MqttError,
   { serverReference }: Properties,
   packet?: DisconnectPacket,
@@ -127,11 +127,11 @@ function handleEnd(
 }
 
 /** A connection that was up is over. Undefined: orderly, after our DISCONNECT. */
-export function handleLost(parts: Parts, given: MqttError | undefined): void {
+export function handleLost(parts: ClientInternals, given: MqttError | undefined): void {
   parts.events.transition(() => lose(parts, given))
 }
 
-function lose(parts: Parts, given: MqttError | undefined): void {
+function lose(parts: ClientInternals, given: MqttError | undefined): void {
   const { dialling, router, links, options, registry, session, states } = parts
   const replaced = links.replacing
   const error = given ?? replaced
@@ -165,7 +165,7 @@ function lose(parts: Parts, given: MqttError | undefined): void {
 }
 
 // The server keeps the session for so long; after that there is no use in waiting for it (section 3.1.2.11.2).
-function watchExpiry(parts: Parts): void {
+function watchExpiry(parts: ClientInternals): void {
   const interval = sessionExpiry(parts)
   if (interval === 0) return expire(parts)
   if (interval < forEver)
@@ -175,12 +175,12 @@ function watchExpiry(parts: Parts): void {
 }
 
 /** Seconds that the server keeps the session without a connection. */
-export function sessionExpiry({ options, session }: Parts): number {
+export function sessionExpiry({ options, session }: ClientInternals): number {
   const { negotiated, version } = session
   return version === 5 ? (negotiated?.sessionExpiryInterval ?? 0) : options.cleanStart ? 0 : forEver
 }
 
-function expire(parts: Parts): void {
+function expire(parts: ClientInternals): void {
   const { session } = parts
   const stale = session.receiveWindow.parked
   session.reset()
@@ -188,7 +188,11 @@ function expire(parts: Parts): void {
 }
 
 // Gives the function that announces it: nothing is announced before everything is in order again.
-function accountForLoss(parts: Parts, cause: 'absent' | 'expired', stale: number): () => void {
+function accountForLoss(
+  parts: ClientInternals,
+  cause: 'absent' | 'expired',
+  stale: number,
+): () => void {
   tally(parts, 'sessionsLost')
   const { losses, settle } = parts.publishQueue.unacknowledged.handleSessionLost()
   return () => {

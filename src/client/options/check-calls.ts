@@ -36,7 +36,6 @@ import { DISCONNECT } from '../../wire/constants.js'
 import type { Properties, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
 import { hasWildcard, isShared, validateTopicFilter, validateTopicName } from '../../wire/topics.js'
-import { type EntryLink, isStored, oneCopy, type StoredPublish } from '../internals.js'
 import {
   bufferOptions,
   type Config,
@@ -47,6 +46,7 @@ import {
   publishProperties,
   qos,
 } from './check-options.js'
+import { type EntryLink, isStored, oneCopy, type StoredPublish } from './hidden.js'
 import type {
   AckMode,
   Filters,

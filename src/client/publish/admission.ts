@@ -8,7 +8,7 @@ import { aborted, onAbort } from '../../common/abort.js'
 import { longestTimer, optionError } from '../../common/schema.js'
 import type { MqttError } from '../../errors.js'
 import type { Backlog } from './backlog.js'
-import type { PublishingHost } from './ports.js'
+import type { PublishHost } from './ports.js'
 import {
   assertSendable,
   expiryOption,
@@ -22,11 +22,11 @@ import type { Settlement } from './settlement.js'
 export class Admission {
   /** Why nothing is taken in any more. */
   ended: MqttError | undefined
-  readonly #host: PublishingHost
+  readonly #host: PublishHost
   readonly #backlog: Backlog
   readonly #ends: Settlement
 
-  constructor(host: PublishingHost, backlog: Backlog, ends: Settlement) {
+  constructor(host: PublishHost, backlog: Backlog, ends: Settlement) {
     this.#host = host
     this.#backlog = backlog
     this.#ends = ends

@@ -8,15 +8,15 @@ import { type Deferred, deferred } from '../../common/abort.js'
 import { withOutcome } from '../../common/outcome.js'
 import { MqttError } from '../../errors.js'
 import type { Backlog } from './backlog.js'
-import type { PublishingHost } from './ports.js'
+import type { PublishHost } from './ports.js'
 
 /** Waits for the publishes of one client. */
 export class Draining {
-  readonly #host: PublishingHost
+  readonly #host: PublishHost
   readonly #backlog: Backlog
   #idle: Deferred<void> | undefined
 
-  constructor(host: PublishingHost, backlog: Backlog) {
+  constructor(host: PublishHost, backlog: Backlog) {
     this.#host = host
     this.#backlog = backlog
   }

@@ -10,7 +10,7 @@ import { tally } from '../../common/counters.js'
 import { quoted } from '../../common/schema.js'
 import { isProgramFault, MqttError } from '../../errors.js'
 import type { ClientEvents } from '../options/index.js'
-import type { PublishingHost } from './ports.js'
+import type { PublishHost } from './ports.js'
 
 /** Events that one turn emits one by one; failures beyond that are counted with the last of them. */
 const mostTold = 256
@@ -21,7 +21,7 @@ const pause = 1000
 export class Failures {
   /** The client ends because the program wants it to: what fails now is its own doing. */
   quiet = false
-  readonly #host: PublishingHost
+  readonly #host: PublishHost
   #events: ClientEvents['drop'][] = []
   /** Those of them that were not the program's own doing: the first, and how many. */
   #unheard: { readonly topic: string; readonly error: MqttError; count: number } | undefined
@@ -29,7 +29,7 @@ export class Failures {
   /** Undefined until the client is over; then what silences reports. */
   #over: { readonly heard: boolean } | undefined
 
-  constructor(host: PublishingHost) {
+  constructor(host: PublishHost) {
     this.#host = host
   }
 

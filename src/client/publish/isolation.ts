@@ -12,9 +12,10 @@
 import { quoted } from '../../common/schema.js'
 import type { MqttError } from '../../errors.js'
 import { DISCONNECT } from '../../wire/constants.js'
+import type { PacketWriter } from '../connection/packet-writer.js'
 import type { CancelTimer } from '../platform.js'
 import { broken, refusal } from '../session/refusal.js'
-import type { PublishingHost, WriteProgress } from './ports.js'
+import type { PublishHost } from './ports.js'
 import type { QueuedPublish, Suspicion } from './queued-publish.js'
 
 /** After so many connections a message is sent alone. */
@@ -40,13 +41,13 @@ const vague: readonly number[] = [0x80, 0x83]
 
 /** The trials of one client's messages. */
 export class Isolation {
-  readonly #host: PublishingHost
+  readonly #host: PublishHost
   /** Milliseconds that the connection before lived. */
   #lifetime = 0
   /** Messages that were answered although connections had ended over them: the link breaks by itself. */
   #doubt = 0
   // valid for the connection
-  #output: WriteProgress | undefined
+  #output: PacketWriter | undefined
   #since = 0
   /** What was written up to here the server has read: bytes since the connection began. And up to PINGREQ, once that is answered. */
   #read = 0
@@ -59,7 +60,7 @@ export class Isolation {
   #early = false
   #cancel: CancelTimer | undefined
 
-  constructor(host: PublishingHost) {
+  constructor(host: PublishHost) {
     this.#host = host
   }
 

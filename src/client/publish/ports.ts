@@ -1,50 +1,16 @@
 /**
- * What publishing needs of the other rooms. Types only; `lifecycle/` implements the owner, `connection/` the writer.
+ * What publishing needs of its client. Types only; `lifecycle/core.ts` implements it.
  */
 import type { MqttError } from '../../errors.js'
-import type { ClientContext } from '../lifecycle/context.js'
-import type { Sending } from '../options/check-calls.js'
+import type { PacketWriter } from '../connection/packet-writer.js'
+import type { ClientContext } from '../context.js'
 import type { ClientState } from '../options/index.js'
 
-/** What writes packets on the connection that is up. */
-export interface PublishWriter {
-  /** False while the transport asks for patience. */
-  readonly writable: boolean
-  /** Writes a PUBLISH at QoS 0. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
-  post(topic: string, payload: Uint8Array | string, how: Sending): void
-  /** Writes a PUBLISH at QoS 1 or 2, and gives its size in bytes; `again` with DUP. @throws as `post` */
-  publish(
-    topic: string,
-    payload: Uint8Array,
-    how: Sending,
-    packetId: number,
-    again?: boolean,
-  ): number
-  /** @throws MqttError ERR_PACKET_TOO_LARGE */
-  assertFits(size: number): void
-  /** Writes what is queued before this turn's synchronous code has ended, once. */
-  queueFlush(): void
-  /** Calls back when everything that was queued so far has left, or never will. */
-  onWritten(callback: (error?: unknown) => void): void
-  /** The payload in the middle of being handed over, whose place a copy may take. */
-  source: Uint8Array | undefined
-}
-
-/** How far the writing has come. */
-export interface WriteProgress {
-  /** Bytes that have left. */
-  readonly left: number
-  /** The payload in the middle of being handed over. */
-  readonly source: Uint8Array | undefined
-  /** Where what was written so far ends: bytes since the connection began. */
-  readonly end: number
-}
-
 /** The client that publishes. */
-export interface PublishingOwner {
+export interface PublishHost extends ClientContext {
   readonly links: {
     /** The connection, while it takes packets of the application. */
-    readonly connection: { readonly writer: PublishWriter & WriteProgress } | undefined
+    readonly connection: { readonly writer: PacketWriter } | undefined
     /** Does what the session asks for, after a command given to it. */
     pump(): void
     /** Ends the connection, without a further byte. */
@@ -59,10 +25,8 @@ export interface PublishingOwner {
     /** Why it is closed, in words. */
     readonly why: string
   }
+  /** Publishes that were sent and lack their last acknowledgement. */
+  readonly publishQueue: { readonly inFlight: number }
   /** Sends what waits, as far as it may. */
   flush(): void
 }
-
-/** All of it. */
-export type PublishingHost = ClientContext &
-  PublishingOwner & { readonly publishQueue: { readonly inFlight: number } }

@@ -9,6 +9,7 @@
 import { assertNotAborted, onAbort, rejected } from '../../common/abort.js'
 import { largePayload, withOutcome } from '../../common/outcome.js'
 import { MqttError } from '../../errors.js'
+import type { PacketWriter } from '../connection/packet-writer.js'
 import { type CheckedPublish, payloadBytes, type Sending } from '../options/check-calls.js'
 import { asInvalidOption } from '../options/check-options.js'
 import type { Receipt } from '../options/index.js'
@@ -17,7 +18,6 @@ import { Backlog } from './backlog.js'
 import { Draining } from './draining.js'
 import { Isolation } from './isolation.js'
 import type { Keeper, KeepingHost } from './keeping.js'
-import type { PublishWriter } from './ports.js'
 import {
   aged,
   assertSendable,
@@ -223,14 +223,14 @@ export class PublishQueue {
     this.#room.close()
   }
 
-  get #open(): PublishWriter | undefined {
+  get #open(): PacketWriter | undefined {
     const output = this.#host.links.connection?.writer
     return output?.writable === true && !this.#isolation.silent && this.#rate?.open !== false
       ? output
       : undefined
   }
 
-  get #immediate(): PublishWriter | undefined {
+  get #immediate(): PacketWriter | undefined {
     const output = this.#backlog.immediate.length > 0 ? undefined : this.#open
     return output !== undefined && this.#rate?.yields(false, this.#backlog, output)
       ? undefined
@@ -247,7 +247,7 @@ export class PublishQueue {
   }
 
   // Quota and identifiers, and the share of the limit that sent messages take. One message may always go.
-  #maySend(item: QueuedPublish, output: PublishWriter): boolean {
+  #maySend(item: QueuedPublish, output: PacketWriter): boolean {
     const { size, options } = item
     const { session } = this.#host
     const fits =
@@ -261,7 +261,7 @@ export class PublishQueue {
     return false
   }
 
-  #send(item: QueuedPublish, output: PublishWriter): void {
+  #send(item: QueuedPublish, output: PacketWriter): void {
     const { session, counters, platform } = this.#host
     const { topic, options } = item
     const { qos } = options
@@ -295,7 +295,7 @@ export class PublishQueue {
     if (!item.settled) this.#follow(item, output)
   }
 
-  #follow(item: QueuedPublish, output: PublishWriter): void {
+  #follow(item: QueuedPublish, output: PacketWriter): void {
     const { payload, options } = item
     if (options.qos === 0 && payload.length < largePayload && options.flush !== true)
       return this.#ends.succeed(item, qos0Receipt)
@@ -314,7 +314,7 @@ export class PublishQueue {
     )
   }
 
-  #post(output: PublishWriter, topic: string, payload: Uint8Array | string, how: Sending): void {
+  #post(output: PacketWriter, topic: string, payload: Uint8Array | string, how: Sending): void {
     const { counters } = this.#host
     try {
       output.post(topic, payload, how)

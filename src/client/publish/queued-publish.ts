@@ -10,13 +10,13 @@ import { isProgramFault, MqttError } from '../../errors.js'
 import { writeMessage } from '../../wire/encode-publish.js'
 import type { Properties, ProtocolVersion, UserProperties } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
-import { isStored } from '../internals.js'
 import type { CheckedPublish, Sending } from '../options/check-calls.js'
 import { asInvalidOption, type OutboundConfig } from '../options/check-options.js'
+import { isStored } from '../options/hidden.js'
 import type { ClientEvents, InFlight, OfflinePolicy, Receipt } from '../options/index.js'
 import { checkPublish } from '../session/limits.js'
 import { nameOf, refusal, tooLarge } from '../session/refusal.js'
-import type { PublishingHost } from './ports.js'
+import type { PublishHost } from './ports.js'
 
 /** Reason code: Packet Identifier in use. */
 export const identifierInUse = 0x91
@@ -184,7 +184,7 @@ export function aged({ options, since, again }: QueuedPublish, now: () => number
 /** @throws MqttError for what the server that we are connected to does not take */
 export function assertTaken(
   { qos, retain, properties }: CheckedPublish,
-  { links, session }: PublishingHost,
+  { links, session }: PublishHost,
 ): void {
   const limits = links.connection && session.negotiated
   if (limits === undefined) return
@@ -201,7 +201,7 @@ export function assertSendable(
   topic: string,
   payloadLength: number,
   how: Sending,
-  { links, session }: PublishingHost,
+  { links, session }: PublishHost,
 ): void {
   const limit =
     (links.connection && session.negotiated?.maximumPacketSize) ?? Number.POSITIVE_INFINITY
@@ -232,7 +232,7 @@ export function isKept({ options }: QueuedPublish): boolean {
 }
 
 /** There is no connection, and what the policy says then. */
-export function notConnected({ states }: PublishingHost, cause?: MqttError): MqttError {
+export function notConnected({ states }: PublishHost, cause?: MqttError): MqttError {
   const wayOut =
     states.current === 'idle'
       ? 'await client.connect() first'
@@ -261,7 +261,7 @@ export function offlinePolicy(
  */
 export function republishes(
   { options }: QueuedPublish,
-  host: Pick<PublishingHost, 'options' | 'session'>,
+  host: Pick<PublishHost, 'options' | 'session'>,
 ): boolean {
   const { outbound, cleanStart } = host.options
   const { session } = host

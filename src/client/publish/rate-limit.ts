@@ -5,11 +5,11 @@
  */
 
 import { longestTimer } from '../../common/schema.js'
+import type { PacketWriter } from '../connection/packet-writer.js'
 import type { Sending } from '../options/check-calls.js'
 import type { RateOptions } from '../options/index.js'
 import type { Platform } from '../platform.js'
 import type { Backlog } from './backlog.js'
-import type { PublishWriter } from './ports.js'
 import { sizeOfMessage } from './queued-publish.js'
 
 /** Milliseconds whose messages may leave at once, after a pause: timers are as late as that. */
@@ -78,7 +78,7 @@ export class RateLimit {
   }
 
   /** Is it the turn of those of the other kind, and do some wait? */
-  yields(ordered: boolean, backlog: Backlog, output: PublishWriter): boolean {
+  yields(ordered: boolean, backlog: Backlog, output: PacketWriter): boolean {
     const yields =
       this.ordered === !ordered && (ordered ? backlog.immediate : backlog.ordered).length > 0
     // They may wait for something else.

@@ -6,14 +6,14 @@
 
 import { type Deferred, deferred, rejected } from '../../common/abort.js'
 import { closedError } from '../../common/outcome.js'
-import type { PublishingHost } from './ports.js'
+import type { PublishHost } from './ports.js'
 
 /** Times that `writable` is fulfilled at once, before a turn of the event loop passes. */
 const grantsInTurn = 64
 
 /** The promise behind `client.writable`. */
 export class Room {
-  readonly #host: PublishingHost
+  readonly #host: PublishHost
   readonly #isThere: (post: boolean) => boolean
   #waiting: Deferred<void> | undefined
   /** `post` took nothing since room was last announced. */
@@ -21,7 +21,7 @@ export class Room {
   #grants = 0
 
   /** @param isThere is there room now, also for `post`, which never queues? */
-  constructor(host: PublishingHost, isThere: (post: boolean) => boolean) {
+  constructor(host: PublishHost, isThere: (post: boolean) => boolean) {
     this.#host = host
     this.#isThere = isThere
   }

@@ -4,11 +4,11 @@
  * An exchange may go on after its promise has settled; its bytes count until it is over. It may assume that the writer hands no memory of callers to a
  * transport, so that only what it has not handed over yet is read later. It must never copy more than `maxQueuedBytes` for one message.
  */
+import type { PacketWriter } from '../connection/packet-writer.js'
 import type { Receipt } from '../options/index.js'
 import { broken } from '../session/refusal.js'
 import { Failures } from './failures.js'
 import type { KeepingHost } from './keeping.js'
-import type { PublishWriter } from './ports.js'
 import { isKept, type QueuedPublish } from './queued-publish.js'
 
 /** Ends of the publishes of one client. */
@@ -21,7 +21,7 @@ export class Settlement {
   #sends = 0
   /** The latest message, and what it was written to: its bytes are the caller's. */
   #latest: QueuedPublish | undefined
-  #output: PublishWriter | undefined
+  #output: PacketWriter | undefined
 
   /** @param handleRoom called when one is over, and others may have its place */
   constructor(host: KeepingHost, handleRoom: () => void) {
@@ -31,7 +31,7 @@ export class Settlement {
   }
 
   /** A message is written now. */
-  handleWriting(item: QueuedPublish, output: PublishWriter): void {
+  handleWriting(item: QueuedPublish, output: PacketWriter): void {
     this.#latest = item
     this.#output = output
   }

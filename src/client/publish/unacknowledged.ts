@@ -12,12 +12,12 @@ import { StallWatch, stallAge } from '../../common/stall-watch.js'
 import type { MqttError } from '../../errors.js'
 import { PUBACK, PUBCOMP } from '../../wire/constants.js'
 import type { Properties } from '../../wire/packets.js'
-import { isStored } from '../internals.js'
+import type { PacketWriter } from '../connection/packet-writer.js'
 import type { Sending } from '../options/check-calls.js'
+import { isStored } from '../options/hidden.js'
 import type { Backlog } from './backlog.js'
 import type { Isolation } from './isolation.js'
 import type { KeepingHost } from './keeping.js'
-import type { PublishWriter } from './ports.js'
 import { PublishTable } from './publish-table.js'
 import {
   assertTaken,
@@ -89,7 +89,7 @@ export class Unacknowledged extends PublishTable {
   }
 
   /** Writes it for the first time. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
-  write(item: QueuedPublish, output: PublishWriter): void {
+  write(item: QueuedPublish, output: PacketWriter): void {
     const { topic, payload, wire, packetId } = item
     if (wire === undefined) return
     this.ends.handleWriting(item, output)
@@ -178,7 +178,7 @@ export class Unacknowledged extends PublishTable {
   }
 
   /** Sends the next one again; false when none may go now. */
-  replay(output: PublishWriter): boolean {
+  replay(output: PacketWriter): boolean {
     const item = this.#replays.peek()
     const { sendWindow } = this.#host.session
     if (item === undefined || !sendWindow.mayReplay || !sendWindow.admits(item.options.qos))
@@ -193,7 +193,7 @@ export class Unacknowledged extends PublishTable {
   }
 
   // Exactly the packet that was sent, but for DUP; unless this server takes less than the one before.
-  #resend(item: QueuedPublish, output: PublishWriter, wire: Sending): void {
+  #resend(item: QueuedPublish, output: PacketWriter, wire: Sending): void {
     const { session } = this.#host
     const { packetId, topic, options } = item
     try {

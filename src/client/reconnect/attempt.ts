@@ -25,7 +25,7 @@ import {
 import type { CredentialsContext } from '../options/index.js'
 import type { CancelTimer, Platform } from '../platform.js'
 import { broken, closedEarly, speaksHttp, speaksTls } from '../session/refusal.js'
-import type { DiallingHost } from './ports.js'
+import type { ReconnectHost } from './ports.js'
 
 /** What one attempt is about. */
 export interface AttemptPlan {
@@ -40,7 +40,7 @@ export interface AttemptPlan {
 
 /** Connects and gives what `credentials` said, or throws an MqttError. It is given up by `abort`, also when its time is over. */
 export async function attempt(
-  host: DiallingHost,
+  host: ReconnectHost,
   plan: AttemptPlan,
   abort: AbortController,
 ): Promise<Login | undefined> {
@@ -68,7 +68,7 @@ export async function attempt(
 }
 
 async function connect(
-  host: DiallingHost,
+  host: ReconnectHost,
   plan: AttemptPlan,
   given: Login | undefined,
   signal: AbortSignal,
@@ -131,7 +131,7 @@ function hinted(error: unknown, { target, transport }: ParsedEndpoint): unknown 
 
 /** Asks the application for credentials. It is given up by `abort`, also after `credentialsTimeout`. @throws MqttError */
 export async function credentials(
-  { options, platform }: DiallingHost,
+  { options, platform }: ReconnectHost,
   context: Omit<CredentialsContext, 'signal'>,
   abort: AbortController,
 ): Promise<Login | undefined> {
@@ -158,7 +158,7 @@ export async function credentials(
 }
 
 async function dial(
-  { platform, options }: DiallingHost,
+  { platform, options }: ReconnectHost,
   { target, transport, source }: ParsedEndpoint,
   signal: AbortSignal,
 ): Promise<Transport> {

@@ -9,11 +9,11 @@ import { type Deferred, deferred, within } from '../../common/abort.js'
 import { bytes, optional } from '../../common/schema.js'
 import { MqttError } from '../../errors.js'
 import type { AuthPacket, Bytes, ConnackPacket, Properties } from '../../wire/packets.js'
-import type { Extra } from '../lifecycle/extra.js'
+import type { Extra } from '../context.js'
 import type { AuthContext, AuthMechanism } from '../options/index.js'
 import type { CancelTimer } from '../platform.js'
 import { broken } from '../session/refusal.js'
-import type { AuthenticationHost } from './ports.js'
+import type { ReconnectHost } from './ports.js'
 
 /** Milliseconds for a re-authentication. */
 const patience = 30_000
@@ -31,7 +31,7 @@ interface Renewal {
 
 /** The exchanges of one client. */
 export class Authentication implements Extra {
-  readonly #host: AuthenticationHost
+  readonly #host: ReconnectHost
   readonly #mechanism: AuthMechanism
   /** Of the latest exchange; there is one before anything comes in. */
   #context!: AuthContext
@@ -40,7 +40,7 @@ export class Authentication implements Extra {
   /** Rises with each connection: what an old exchange comes to is of no interest any more. */
   #round = 0
 
-  constructor(host: AuthenticationHost, mechanism: AuthMechanism) {
+  constructor(host: ReconnectHost, mechanism: AuthMechanism) {
     this.#host = host
     this.#mechanism = mechanism
   }

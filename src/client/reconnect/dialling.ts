@@ -13,7 +13,7 @@ import type { CancelTimer } from '../platform.js'
 import { type Blame, unknownAlias } from '../session/refusal.js'
 import { attempt } from './attempt.js'
 import { BrokerList } from './brokers.js'
-import type { DiallingHost } from './ports.js'
+import type { ReconnectHost } from './ports.js'
 import { type Hint, type Step, Supervisor, wakeInterval } from './supervisor.js'
 
 /** Receive Maximum at most, once messages did not fit the memory budget. */
@@ -28,7 +28,7 @@ const nameOf = ({ target }: ParsedEndpoint): string => shown(target.url)
 
 /** Attempts of one client. */
 export class Dialling {
-  readonly #host: DiallingHost
+  readonly #host: ReconnectHost
   readonly #brokers: BrokerList<ParsedEndpoint>
   readonly #supervisor: Supervisor<ParsedEndpoint>
   /** What is announced instead of the options, as one connection has taught. */
@@ -47,7 +47,7 @@ export class Dialling {
   #stopWake: CancelTimer | undefined
   #stopped = false
 
-  constructor(host: DiallingHost, endpoints: readonly ParsedEndpoint[]) {
+  constructor(host: ReconnectHost, endpoints: readonly ParsedEndpoint[]) {
     const { options, platform } = host
     this.#host = host
     this.#brokers = new BrokerList(endpoints)
@@ -247,10 +247,9 @@ export class Dialling {
 
   #handleWake(): void {
     const { links, session, platform } = this.#host
-    const { connection } = links
-    if (connection !== undefined) {
+    if (links.connection !== undefined) {
       session.probe(platform.now())
-      connection.pump()
+      links.pump()
     } else if (this.#waiting !== undefined) this.hurry()
   }
 }

@@ -8,11 +8,12 @@
 
 import { longestTimer } from '../../common/schema.js'
 import { MqttError } from '../../errors.js'
-import type { Extra } from '../lifecycle/extra.js'
+import type { Extra } from '../context.js'
 import { type Login, type ParsedEndpoint, shown } from '../options/check-endpoint.js'
 import type { CancelTimer } from '../platform.js'
 import { credentials } from './attempt.js'
-import type { Authenticator, DiallingHost } from './ports.js'
+import type { Authentication } from './authentication.js'
+import type { ReconnectHost } from './ports.js'
 import { wakeInterval } from './supervisor.js'
 
 /** Credentials that live no longer than twice this are renewed in ever longer intervals, at most so long. Milliseconds. */
@@ -21,8 +22,8 @@ const longestHaste = 300_000
 
 /** The credentials of one client. */
 export class Renewal implements Extra {
-  readonly #host: DiallingHost
-  readonly #authentication: Authenticator | undefined
+  readonly #host: ReconnectHost
+  readonly #authentication: Authentication | undefined
   #waiting: CancelTimer | undefined
   #asking: AbortController | undefined
   /** Renewals in a row of credentials that were about to run out when they came. */
@@ -32,7 +33,7 @@ export class Renewal implements Extra {
   #failures = 0
   #lastError: MqttError | undefined
 
-  constructor(host: DiallingHost, authentication: Authenticator | undefined) {
+  constructor(host: ReconnectHost, authentication: Authentication | undefined) {
     this.#host = host
     this.#authentication = authentication
   }

@@ -8,7 +8,7 @@
 import { deferred, silent, within } from '../../common/abort.js'
 import { closedError } from '../../common/outcome.js'
 import { MqttError } from '../../errors.js'
-import type { Behind, LeavingShare, ShareBook, ShareReader } from '../internals.js'
+import type { ClientAccess, LeavingShare, ShareBook, ShareReader } from '../access.js'
 import type { Handling, Lag, LagSource, Message } from '../options/index.js'
 import type { SharingClient } from './sharing-client.js'
 
@@ -33,7 +33,7 @@ export interface Joined {
   readonly reader: ShareReader
   /** Milliseconds. */
   readonly quiet: number
-  readonly behind: Required<Pick<Behind, 'platform' | 'session' | 'links'>>
+  readonly behind: Required<Pick<ClientAccess, 'platform' | 'session' | 'links'>>
 }
 
 /** A member that leaves. */

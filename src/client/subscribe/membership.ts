@@ -10,7 +10,7 @@ import type { SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { TopicTrie } from '../../wire/trie.js'
 import type { Consumer } from '../deliver/consumer.js'
 import { BrokerSubscription, type SubscribeCall } from './broker-subscription.js'
-import type { SubscribingHost } from './ports.js'
+import type { SubscribeHost } from './ports.js'
 
 /** With fewer consumers that are gone, nothing is swept. */
 const leastSweep = 64
@@ -25,9 +25,9 @@ export class Membership {
   /** Consumers that are gone from their filters while a turn of theirs runs. */
   readonly #lingering = new SparseSet<Consumer>()
   #sweepAt = leastSweep
-  readonly #host: SubscribingHost
+  readonly #host: SubscribeHost
 
-  constructor(host: SubscribingHost) {
+  constructor(host: SubscribeHost) {
     this.#host = host
   }
 

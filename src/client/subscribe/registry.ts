@@ -28,7 +28,7 @@ import {
   type PendingUnsubscribe,
   restoring,
 } from './pending-packets.js'
-import type { SubscribingHost } from './ports.js'
+import type { SubscribeHost } from './ports.js'
 import { assertShared, difference, grantOf, merged, wantRetained } from './sharing.js'
 import { type Answers, SubscribeSender } from './subscribe-sender.js'
 import { answerUnsubscribe, depart, unsubscribe } from './unsubscribing.js'
@@ -40,14 +40,14 @@ type Asking = Pick<PendingSubscribe, 'identifier' | 'userProperties'> & {
 
 /** Consumers and subscriptions of one client. */
 export class Registry implements Answers {
-  readonly host: SubscribingHost
+  readonly host: SubscribeHost
   readonly membership: Membership
   readonly sender: SubscribeSender
   openUnsubscribes = 0
   /** They hear of the end of the client: their handlers still run although the subscription is over. */
   readonly unfinished = new SparseSet<() => void>()
 
-  constructor(host: SubscribingHost) {
+  constructor(host: SubscribeHost) {
     this.host = host
     this.membership = new Membership(host)
     this.sender = new SubscribeSender(host, this)

@@ -27,7 +27,7 @@ import {
   suspicionOf,
   unanswered,
 } from './pending-packets.js'
-import type { SubscribingHost } from './ports.js'
+import type { SubscribeHost } from './ports.js'
 import { Trial } from './trial.js'
 import { answerUnsubscribe, isSuperseded, type Unsubscriber } from './unsubscribing.js'
 
@@ -62,7 +62,7 @@ export class SubscribeSender {
   /** Without an answer. */
   readonly #sent = new SparseMap<number, PendingPacket>()
   #sweepAt = leastSweep
-  readonly #host: SubscribingHost
+  readonly #host: SubscribeHost
   readonly #answers: Answers
   readonly #identifiers: Identifiers
   readonly #trial: Trial
@@ -71,7 +71,7 @@ export class SubscribeSender {
   /** Where that was learned. */
   #endpoint: string | undefined
 
-  constructor(host: SubscribingHost, answers: Answers) {
+  constructor(host: SubscribeHost, answers: Answers) {
     this.#host = host
     this.#trial = new Trial(host)
     this.#answers = answers

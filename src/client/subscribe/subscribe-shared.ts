@@ -1,7 +1,7 @@
 /**
  * `subscribeShared` and `listenShared`: consumers that are members of a group (section 4.8.2), with what a fleet of processes needs.
  *
- * They stand on the public side of a client, and on `Behind` for the leaving. What the caller gave is never written to.
+ * They stand on the public side of a client, and on `ClientAccess` for the leaving. What the caller gave is never written to.
  */
 
 import { silent } from '../../common/abort.js'
@@ -20,7 +20,7 @@ import {
   withDefault,
 } from '../../common/schema.js'
 import { parseShare } from '../../wire/topics.js'
-import { type Behind, inside } from '../internals.js'
+import { access, type ClientAccess } from '../access.js'
 import type {
   DrainOptions,
   Handler,
@@ -54,7 +54,7 @@ const drainCall = /* @__PURE__ */ object<{ timeout: number; signal: AbortSignal 
 /** What was asked for, checked. */
 interface SharedCall {
   readonly client: SharingClient
-  readonly behind: Behind
+  readonly behind: ClientAccess
   /** As it is subscribed to. */
   readonly filter: string
   readonly quiet: number
@@ -69,7 +69,7 @@ function checkedCall(
   inner: string,
   given: object | undefined,
 ): SharedCall {
-  const behind = (client as Partial<{ [inside](): Behind }> | undefined)?.[inside]?.()
+  const behind = (client as Partial<{ [access](): ClientAccess }> | undefined)?.[access]?.()
   if (behind?.registry?.membership?.byFilter === undefined)
     invalid('client', 'a client of this copy of mqwire')
   const filter = `$share/${string(group, 'group')}/${string(inner, 'filter')}`
@@ -138,7 +138,7 @@ export async function listenShared(
 
 /** The consumer that was made in this turn; undefined where the call has failed. */
 function memberOf({ client, behind, filter, quiet, lag }: SharedCall): GroupMembership | undefined {
-  const { platform, registry, session, links } = behind as Required<Behind>
+  const { platform, registry, session, links } = behind as Required<ClientAccess>
   const book = registry.membership
   const share = book.byFilter.get(filter)
   // Who came last.

@@ -11,7 +11,7 @@ import type { MqttError } from '../../errors.js'
 import { type Blame, isEndedByPeer } from '../session/refusal.js'
 import type { Suspicion } from './broker-subscription.js'
 import type { PendingPacket } from './pending-packets.js'
-import type { SubscribingHost } from './ports.js'
+import type { SubscribeHost } from './ports.js'
 
 /** Milliseconds to wait for an answer that does not come; to PINGREQ, for twice as long as the connection before lived. */
 const longestSilence = 5000
@@ -41,9 +41,9 @@ export class Trial {
   #askedAt: number | undefined
   #answeredAt: number | undefined
   #cancel: (() => void) | undefined
-  readonly #host: SubscribingHost
+  readonly #host: SubscribeHost
 
-  constructor(host: SubscribingHost) {
+  constructor(host: SubscribeHost) {
     this.#host = host
   }
 

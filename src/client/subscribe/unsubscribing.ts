@@ -14,11 +14,11 @@ import { nameOf, refusal } from '../session/refusal.js'
 import { type BrokerSubscription, withdraw } from './broker-subscription.js'
 import type { Membership } from './membership.js'
 import type { PendingPacket, PendingUnsubscribe, UnsubscribeCall } from './pending-packets.js'
-import type { SubscribingHost } from './ports.js'
+import type { SubscribeHost } from './ports.js'
 
 /** What it is about. */
 export interface Unsubscriber {
-  readonly host: SubscribingHost
+  readonly host: SubscribeHost
   readonly membership: Membership
   readonly sender: { push(packet: PendingPacket): void }
   /** UNSUBSCRIBE calls without an answer. */

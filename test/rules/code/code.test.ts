@@ -151,7 +151,7 @@ describe('regular expressions', () => {
     'auth/saslprep.ts': 'the user name and the password of the caller',
     'auth/scram.ts': 'the nonce option of the caller',
     'common/schema.ts': 'names of our own options',
-    'client/parsing/': 'options of the caller',
+    'client/options/check-': 'options of the caller',
     'testing/scram-server.ts': "a test double: what its client says is the program's own",
     'transport/tls-context.ts': 'the certificates of the caller',
     'transport/websocket.ts': 'the URL of the caller',

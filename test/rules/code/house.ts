@@ -1,6 +1,7 @@
 /** How the rooms of the source tree hang together: circles of imports with types counted, rooms that import each other, names of classes. */
 import path from 'node:path'
 import ts from 'typescript-5.2'
+import { layerOf } from './layers.js'
 import { importsOf, parsed, type Sources } from './source.js'
 
 /** Files that reach each other by imports of any kind, the largest set first. A file that only imports itself is one of one. */
@@ -39,12 +40,18 @@ function reach(start: string, graph: ReadonlyMap<string, readonly string[]>): Se
   return found
 }
 
-/** Pairs of folders that import each other, types counted. */
+/** The folder of a file, or its layer where that is a few files of `src/client` itself. */
+function roomOf(file: string): string {
+  const folder = path.posix.dirname(file)
+  return folder === 'client' ? (layerOf(file) ?? folder) : folder
+}
+
+/** Pairs of rooms that import each other, types counted. */
 export function mutualRooms(sources: Sources): string[] {
   const pairs = new Set<string>()
   for (const [file, code] of sources)
     for (const target of targetsOf(file, code, sources))
-      pairs.add(`${path.posix.dirname(file)} ${path.posix.dirname(target)}`)
+      pairs.add(`${roomOf(file)} ${roomOf(target)}`)
   const mutual = [...pairs].filter((pair) => {
     const [from = '', to = ''] = pair.split(' ')
     return from < to && pairs.has(`${to} ${from}`)

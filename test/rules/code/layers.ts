@@ -16,47 +16,53 @@ const rules: Readonly<
     'transport: |',
     'wasm: wire |',
     'auth: |',
+    'common: wire |',
     'aws: common |',
     'store/base: |',
-    'store: store/base common durable |',
-    'queue: wire common parsing store/base | api',
-    'members: common platform parsing | api',
-    'pool: common parsing members | api',
-    'tracing: common | api',
-    'group: common parsing delivery members | api',
-    'api: | wire transport store/base',
-    'common: wire | api store/base',
-    'session: wire common | api',
-    'memory: | wire',
-    'platform: common | wire transport memory',
-    'parsing: wire common | api platform transport store/base',
-    'context: | wire api common session platform parsing',
-    'connection: wire common session memory | context parsing platform transport',
-    'delivery: wire common session memory parsing | api context platform',
-    'publishing: wire common session parsing | api context platform',
-    'dialling: common session parsing | wire transport api context platform',
-    'subscribing: wire common session | api context parsing delivery',
-    'requesting: wire common parsing delivery | api platform',
-    'fleet: wire common | api',
-    'durable: wire common session parsing delivery publishing store/base | api context platform connection',
-    'lifecycle: wire common session platform parsing connection delivery publishing dialling subscribing | transport api context',
-    'client: wire common platform parsing delivery subscribing requesting fleet lifecycle | transport api',
-    'entry: client transport wasm platform memory parsing durable | api lifecycle',
-    'typed: common | api',
+    'store: store/base durable access |',
+    'queue: wire common options store/base access |',
+    'members: common platform options access |',
+    'pool: common options members access |',
+    'tracing: common access | options',
+    'group: common options deliver members access |',
+    'access: | store/base options',
+    'platform: common | wire transport',
+    'options: wire common platform | transport store/base',
+    'session: wire common | options',
+    'context: common options | wire platform session',
+    'connection: wire common session options | context platform transport',
+    'deliver: wire common session options access | context platform connection',
+    'publish: wire common session options | context platform connection access',
+    'reconnect: common session options platform | wire transport context',
+    'subscribe: wire common session options access | context deliver connection',
+    'request: wire common options deliver | platform',
+    'durable: wire common session options deliver publish store/base access | context platform connection',
+    'lifecycle: wire common session platform options connection deliver publish reconnect subscribe access | transport context',
+    'client: wire common platform options deliver subscribe request lifecycle access context | transport',
+    'entry: client transport wasm platform common options durable | lifecycle',
+    'typed: common request access | options',
     'asyncapi: typed |',
     'react: | typed',
-    'compat: common |',
+    'compat: common access options |',
     'broker/common: wire transport |',
     'broker/state: wire broker/common |',
     'broker/connection: wire broker/common broker/state | transport',
     'broker: wire transport broker/common broker/state broker/connection |',
-    'testing: wire transport client common memory platform parsing durable broker broker/common | api store/base',
+    'testing: wire transport client common platform options durable broker broker/common | store/base',
   ].map((line) => {
     const [layer = '', values = '', types = ''] = line.split(/: | ?\|/)
     const words = (text: string): string[] => text.split(' ').filter((word) => word !== '')
     return [layer, [words(values), words(types)]]
   }),
 )
+
+/** Modules of `src/client` itself that are a layer each. */
+const own: Readonly<Record<string, string>> = {
+  'access.ts': 'access',
+  'context.ts': 'context',
+  'hooks.ts': 'context',
+  'platform.ts': 'platform',
+}
 
 const entries = ['client/node.ts', 'client/browser.ts']
 
@@ -113,7 +119,7 @@ export function layerOf(file: string): string | undefined {
 
 function nameOf([folder, room, ...rest]: [string, ...string[]]): string | undefined {
   if (room === undefined) return undefined
-  if (folder === 'client' && rest.length > 0) return room
+  if (folder === 'client') return rest.length > 0 ? room : (own[room] ?? folder)
   if (folder === 'store' && rest.length > 0) return `${folder}/${room}`
   return folder === 'testing' && room === 'broker'
     ? ['broker', ...rest.slice(0, -1)].join('/')

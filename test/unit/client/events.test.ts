@@ -236,7 +236,7 @@ interface Events {
 describe('the emitter', () => {
   const reports: [unknown, string][] = []
   const emitter = (): Emitter<Events> =>
-    new Emitter<Events>((error, type) => reports.push([error, type]))
+    new Emitter<Events>({ handleListenerFailed: (error, type) => reports.push([error, type]) })
 
   it('calls listeners at once, in order, each with the event', () => {
     const events = emitter()

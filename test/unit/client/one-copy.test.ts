@@ -1,6 +1,7 @@
 /** A handler that is one for many filters, as `mqwire/compat` has it: one copy of a message, however many filters match; and packets in the order of the calls. */
 import { describe, expect, it } from 'vitest'
-import { inside, oneCopy } from '../../../src/client/internals.js'
+import { access } from '../../../src/client/access.js'
+import { oneCopy } from '../../../src/client/options/hidden.js'
 import type { Handler, ListenOptions } from '../../../src/client/options/index.js'
 import { agreeable, connected, type World } from './harness.js'
 import { acks, agreed, publish, quiet } from './incoming.js'
@@ -72,11 +73,11 @@ describe.each(lifetimes)('one handler for overlapping filters, %s messages', (li
   })
 })
 
-describe('flush() inside', () => {
+describe('flush() access', () => {
   it('sends filters before what is published behind them in the same turn', async () => {
     const world = await agreed()
     quiet(world.client.listen('a', () => undefined))
-    world.client[inside]().flush?.()
+    world.client[access]().flush?.()
     quiet(world.client.publish('a', 'x'))
     await world.settle()
     const types = world.peer.received

@@ -2,8 +2,8 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Piece, Pieces } from '../../../src/client/connection/message-memory.js'
 import type { Message } from '../../../src/client/options/index.js'
+import { Piece, Pieces } from '../../../src/common/message-memory.js'
 import { PublishView } from '../../../src/wire/publish.js'
 import { agreed, quick } from './incoming.js'
 

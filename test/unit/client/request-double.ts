@@ -1,6 +1,5 @@
 /** A client as requests and responders see one, in the hands of a test. */
 
-import { Piece } from '../../../src/client/connection/message-memory.js'
 import { OwnedMessage } from '../../../src/client/deliver/message.js'
 import type {
   ClientEvents,
@@ -16,6 +15,7 @@ import type {
 import type { RequestHost } from '../../../src/client/request/ports.js'
 import { noTicket } from '../../../src/client/session/receive-window.js'
 import { asyncDisposeSymbol } from '../../../src/common/dispose.js'
+import { Piece } from '../../../src/common/message-memory.js'
 import { MqttError } from '../../../src/errors.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { encode } from '../../../src/wire/encode.js'

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { runtime } from '../../../src/client/runtime.js'
+import { runtime } from '../../../src/client/platform.js'
 
 it('random numbers are from 0 to below 1, spread, and none is given twice', () => {
   const numbers = Array.from({ length: 1000 }, () => runtime.random())

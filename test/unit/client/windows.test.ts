@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import type { Piece } from '../../../src/client/connection/message-memory.js'
-import { Windows } from '../../../src/client/connection/read-windows.js'
+import type { Piece } from '../../../src/common/message-memory.js'
+import { Windows } from '../../../src/common/read-windows.js'
 
 const nothing = (): void => undefined
 const busy = 4096

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { BaseClient } from '../../../src/client/client.js'
 import type { Platform } from '../../../src/client/platform.js'
 import type { MqttError } from '../../../src/errors.js'
-import { insideOf } from '../../../src/members/inside.js'
+import { accessOf } from '../../../src/members/access.js'
 import { poolOf } from '../../../src/pool/publisher-pool.js'
 import type { Pool, PoolOptions } from '../../../src/pool/types.js'
 import { openQueue } from '../../../src/queue/index.js'
@@ -444,7 +444,7 @@ it.each([
   const pool = poolOf(
     (at, given) => {
       const client = new world.Client(at, given)
-      const { platform } = insideOf({ client } as never) as unknown as {
+      const { platform } = accessOf({ client } as never) as unknown as {
         platform: { report: Platform['report'] }
       }
       platform.report = (code, text) => void said.push(`${code} ${text().text}`)

@@ -1,7 +1,7 @@
 /** Entries of a queue whose publishes an earlier process has left in flight: they end with the next process, whether its queue has read them or not. */
 import { describe, expect, it } from 'vitest'
+import { access } from '../../../../src/client/access.js'
 import type { BaseClient } from '../../../../src/client/client.js'
-import { inside } from '../../../../src/client/internals.js'
 import type { Session } from '../../../../src/client/session/session.js'
 import { openQueue } from '../../../../src/queue/index.js'
 import { sessionStore } from '../../../../src/store/index.js'
@@ -9,7 +9,7 @@ import { Device, interruptedEntries, settled } from './rig.js'
 
 /** The parts of a client. */
 const behind = (client: BaseClient): { readonly session: Session } =>
-  (client as unknown as { [inside](): { readonly session: Session } })[inside]()
+  (client as unknown as { [access](): { readonly session: Session } })[access]()
 
 describe.each([1, 2] as const)(
   'entries at QoS %i whose publishes an earlier process has left',

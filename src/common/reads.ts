@@ -4,7 +4,7 @@
  * Platforms that have sockets give it to their connections; without it such reads are copied, as chunks are. It may assume that a read is consumed
  * before the next one begins.
  */
-import type { ReadWindow } from '../../wire/frames.js'
+import type { ReadWindow } from '../wire/frames.js'
 import type { Piece } from './message-memory.js'
 import { Windows } from './read-windows.js'
 

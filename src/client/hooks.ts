@@ -2,10 +2,10 @@
  * The hooks of one client, in the order in which they came. Made when the first one comes: a client without hooks has none of this.
  */
 
-import { aborted, deferred, onAbort, rejected, tolerant } from '../../common/abort.js'
-import { closedError } from '../../common/outcome.js'
-import { callable, object, optional } from '../../common/schema.js'
-import { type MqttError, put } from '../../errors.js'
+import { aborted, deferred, onAbort, rejected, tolerant } from '../common/abort.js'
+import { closedError } from '../common/outcome.js'
+import { callable, object, optional } from '../common/schema.js'
+import { type MqttError, put } from '../errors.js'
 import type {
   HandlerRunner,
   Hooks,
@@ -14,7 +14,7 @@ import type {
   PublishOptions,
   Receipt,
   Settled,
-} from '../options/index.js'
+} from './options/index.js'
 
 const checked = /* @__PURE__ */ object<Hooks>({
   publish: /* @__PURE__ */ optional(callable),

@@ -2,19 +2,18 @@
  * The parts of one client, as the functions of this room see them. Types only.
  */
 import type { MqttError } from '../../errors.js'
+import type { ClientContext, Extra } from '../context.js'
 import type { MessageRouter } from '../deliver/message-router.js'
 import type { ReaderTurns } from '../deliver/reader-turns.js'
 import type { PublishQueue } from '../publish/publish-queue.js'
 import type { Authentication } from '../reconnect/authentication.js'
 import type { Dialling } from '../reconnect/dialling.js'
 import type { Registry } from '../subscribe/registry.js'
-import type { ClientContext } from './context.js'
-import type { Extra } from './extra.js'
 import type { Links } from './links.js'
 import type { States } from './states.js'
 
 /** Everything behind a client. */
-export interface Parts extends ClientContext {
+export interface ClientInternals extends ClientContext {
   /** In force: given, assigned by the server, or made up. */
   clientId: string
   readonly states: States

@@ -5,7 +5,7 @@
  * for ever pins no more than that. A larger message has a piece of its own. What waits for long in a piece that it hardly fills moves out of it, so
  * that memory is what is counted. Borrowed messages lie in the read window itself where that can be lent, else in a piece that is used again.
  */
-import type { PublishView } from '../../wire/publish.js'
+import type { PublishView } from '../wire/publish.js'
 
 /** Most bytes that messages share: with the objects around them less than 8 KiB. */
 const pieceSize = 7 * 1024

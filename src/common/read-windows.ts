@@ -5,7 +5,7 @@
  * A socket keeps the array that it was given last until it reads again: the shared window is never lent. A window of which something is lent is
  * never read into.
  */
-import type { ReadWindow } from '../../wire/frames.js'
+import type { ReadWindow } from '../wire/frames.js'
 import { Piece } from './message-memory.js'
 
 /** Bytes of a window. */

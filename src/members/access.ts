@@ -2,35 +2,35 @@
  * What is behind several clients that act as one, for what stands on top of them: typed topics tell of bad payloads there, as with one client.
  */
 
-import { type Inside, inside } from '../client/internals.js'
+import { access, type ClientAccess } from '../client/access.js'
 import { rejected } from '../common/abort.js'
 import type { Member } from './member.js'
 
 /** Internals of a member's client; undefined for a client of another package. */
-export function insideOf({ client }: Member): Inside | undefined {
-  return (client as { [inside]?(): Inside })[inside]?.()
+export function accessOf({ client }: Member): ClientAccess | undefined {
+  return (client as { [access]?(): ClientAccess })[access]?.()
 }
 
 /** The internals of several members as one: those of the member that a message came from, else of the first. */
-export function insideOfAll(
+export function accessOfAll(
   members: () => readonly Member[],
-): Inside & Required<Pick<Inside, 'refuse'>> {
-  const first = (): Inside | undefined => {
+): ClientAccess & Required<Pick<ClientAccess, 'refuse'>> {
+  const first = (): ClientAccess | undefined => {
     for (const member of members()) {
-      const found = insideOf(member)
+      const found = accessOf(member)
       if (found !== undefined) return found
     }
     return undefined
   }
   return {
     get modern() {
-      return members().every((member) => insideOf(member)?.modern !== false)
+      return members().every((member) => accessOf(member)?.modern !== false)
     },
     tell(event, isFirst, message) {
       const by = members().find(
         ({ name }) => name === (message as { readonly member?: string } | undefined)?.member,
       )
-      const told = by === undefined ? first() : insideOf(by)
+      const told = by === undefined ? first() : accessOf(by)
       told?.tell(event, isFirst, message)
     },
     refuse: (topic, error) => first()?.refuse?.(topic, error) ?? rejected(error),

@@ -3,11 +3,12 @@
  */
 
 import type { MqttError } from '../errors.js'
-import type { Store, StoreOperation } from '../store/base/store.js'
+import type { Store } from '../store/base/store.js'
+import type { EntryLink } from './options/hidden.js'
 import type { ClientEvents, Message, PublishOptions, Receipt } from './options/index.js'
 
 /** The name of the method; the same in every copy of the package. */
-export const inside: unique symbol = Symbol.for('mqwire.inside') as never
+export const access: unique symbol = Symbol.for('mqwire.inside') as never
 
 /** What keeps a session in a store: a member of stores that bring it. The same in every copy of the package. */
 export const keeperOf: unique symbol = Symbol.for('mqwire.keeper') as never
@@ -19,38 +20,6 @@ export const innerStore: unique symbol = /* @__PURE__ */ Symbol.for('mqwire.inne
 export function innermost(store: Store): Store {
   const inner = (store as { readonly [innerStore]?: Store })[innerStore]
   return inner === undefined ? store : innermost(inner)
-}
-
-/**
- * A member of handlers that are given to `listen` for many filters: those that have the same value get one copy of a message for all. The same in every
- * copy of the package.
- */
-export const oneCopy: unique symbol = /* @__PURE__ */ Symbol.for('mqwire.oneCopy') as never
-
-/**
- * An option of a publish whose message its caller keeps in a store: where the client gives it up, it is not lost. `true`, or `StoredPublish`. The same in
- * every copy of the package.
- */
-export const isStored: unique symbol = /* @__PURE__ */ Symbol.for('mqwire.isStored') as never
-
-/** A publish whose message its caller keeps in a store of its own. */
-export interface StoredPublish {
-  /** Connections that ended over it in earlier processes. */
-  readonly strikes: number
-  /** Keeps how many they are now, for the next process. Fulfils when that is safe, or was given up. */
-  suspect(strikes: number): Promise<void> | undefined
-}
-
-/** The entry of a queue whose message is published. Both lie in one store, so that the end of the publish and that of the entry are one batch. */
-export interface EntryLink {
-  /** Its key. */
-  readonly key: string
-  /**
-   * The exchange is over: with a receipt, or with `error`. True: the queue makes `changes`, which end the publish in the store, in one batch with whatever
-   * it does to the entry. False: the entry stays as it is. Undefined: the queue is not there; the next to publish the
-   * entry next hears of it.
-   */
-  ended(error: unknown, changes: readonly StoreOperation[]): boolean | undefined
 }
 
 /** Publishes entries of queues that lie in the store of the session. */
@@ -66,27 +35,6 @@ export interface EntryPublisher {
     payload: Uint8Array,
     options: PublishOptions,
   ): Promise<Receipt>
-}
-
-/** What is behind a client of the same copy of the package. */
-export interface Behind {
-  /** Where the session is kept. */
-  readonly options?: { readonly store?: Store | { readonly store: Store } | undefined }
-  readonly publishQueue?: {
-    /** Undefined until the store was read. */
-    readonly keeper?: EntryPublisher | undefined
-  }
-  /** Monotonic milliseconds, timers, and numbers in [0, 1). */
-  readonly platform?: {
-    now(): number
-    setTimer(callback: () => void, delay: number): () => void
-    random?(): number
-  }
-  readonly registry?: { readonly membership: ShareBook }
-  readonly session?: PingedSession
-  readonly links?: { pump(): void }
-  /** A turn of a reader ended: `disconnect()` may be waiting for it. */
-  handleTurnEnd?(): void
 }
 
 /** A session that can be asked whether the server has read what was sent. */
@@ -129,7 +77,7 @@ export interface ShareReader {
 }
 
 /** What is behind a subscription of the same copy of the package, for who reads several as one. */
-export interface BehindSubscription {
+export interface SubscriptionAccess {
   /** Whether a loop runs: then what it has in hand is waited for. */
   readonly readers: { iterating: boolean }
   readonly outstanding: {
@@ -140,8 +88,8 @@ export interface BehindSubscription {
   }
 }
 
-/** What it gives. */
-export interface Inside {
+/** What a client gives under `access`. A client of another copy of the package may lack what is optional. */
+export interface ClientAccess {
   /** True where MQTT 5.0 is spoken, or may be. */
   readonly modern: boolean
   /** Reports a payload that cannot be decoded; the first of a channel is logged too. */
@@ -150,8 +98,6 @@ export interface Inside {
   flush?(): void
   /** A publish was refused before the client heard of it: raises `drop`, and gives the rejection. Not in copies of the package from before. */
   refuse?(topic: string, error: unknown): Promise<never>
-  /** The connection that is up, which can be cut as the network cuts it. Not in copies of the package from before. */
-  readonly links?: { readonly connection?: { destroy(error: MqttError): void } | undefined }
   /** Writes a line of the log; not in copies of the package from before. */
   log?(level: 'error', ...parts: readonly unknown[]): void
   /** Prints what the program does not hear of (`heard`), unless there is a logger, which gets it as a line. Absent in older copies of the package. */
@@ -161,4 +107,25 @@ export interface Inside {
     cause: unknown,
     heard?: true,
   ): void
+  /** Where the session is kept. */
+  readonly options?: { readonly store?: Store | { readonly store: Store } | undefined }
+  readonly publishQueue?: {
+    /** Undefined until the store was read. */
+    readonly keeper?: EntryPublisher | undefined
+  }
+  /** Monotonic milliseconds, timers, and numbers in [0, 1). */
+  readonly platform?: {
+    now(): number
+    setTimer(callback: () => void, delay: number): () => void
+    random?(): number
+  }
+  readonly registry?: { readonly membership: ShareBook }
+  readonly session?: PingedSession
+  readonly links?: {
+    pump(): void
+    /** The connection that is up, which can be cut as the network cuts it. */
+    readonly connection?: { destroy(error: MqttError): void } | undefined
+  }
+  /** A turn of a reader ended: `disconnect()` may be waiting for it. */
+  handleTurnEnd?(): void
 }
