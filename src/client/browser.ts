@@ -11,9 +11,7 @@ import { dialWebSocket } from '../transport/websocket.js'
 import { unsupportedSetting } from '../transport/websocket-rules.js'
 import { clientOn, connectWith } from './client.js'
 import type { ClientOptions, ConnectOptions, Endpoint } from './options/index.js'
-import type { Platform } from './platform.js'
-import { runtime } from './platform.js'
-import { spaced } from './reports.js'
+import { type Platform, runtime, spaced } from './platform.js'
 
 /** Back on a network, on the screen, or from a freeze: in a worker there is no document, and in some runtimes nothing of all this. */
 const wakeEvents = {

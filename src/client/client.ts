@@ -37,8 +37,7 @@ import {
   unsubscribeCall,
 } from './options/check-calls.js'
 import { parseEndpoints } from './options/check-endpoint.js'
-import { eventName } from './options/check-events.js'
-import { parseOptions } from './options/check-options.js'
+import { eventName, parseOptions } from './options/check-options.js'
 import type {
   ClientEvents,
   ClientOptions,

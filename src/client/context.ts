@@ -12,8 +12,7 @@ import type { HookChain } from './hooks.js'
 import type { Login, ParsedEndpoint } from './options/check-endpoint.js'
 import type { Config } from './options/check-options.js'
 import type { AuthContext, ClientEvents, Logger } from './options/index.js'
-import type { Platform } from './platform.js'
-import type { ReportCode } from './reports.js'
+import type { Platform, ReportCode } from './platform.js'
 import type { Session } from './session/session.js'
 
 /** One client, as all of its parts know it. */

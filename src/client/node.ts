@@ -14,12 +14,9 @@ import { dialWebSocket } from '../transport/websocket.js'
 import { dialWebSocketNode } from '../transport/websocket-node.js'
 import { clientOn, connectWith } from './client.js'
 import type { ClientInternals } from './lifecycle/internals.js'
-import { hasSettings } from './options/check-endpoint.js'
-import { socketSettings, tlsSettings } from './options/check-sockets.js'
+import { hasSettings, socketSettings, tlsSettings } from './options/check-endpoint.js'
 import type { ClientOptions, ConnectOptions, Endpoint } from './options/index.js'
-import type { Platform } from './platform.js'
-import { runtime } from './platform.js'
-import { type Print, spaced } from './reports.js'
+import { type Platform, type Print, runtime, spaced } from './platform.js'
 
 // Bun has a `ws` of its own, which does not show the stream that the other transport watches; its WebSocket class is the standard one.
 const dialPlatformWebSocket = 'bun' in process.versions ? dialWebSocket : dialWebSocketNode

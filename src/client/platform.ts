@@ -3,13 +3,10 @@
  *
  * `client/node.ts` and `client/browser.ts` each give one; tests give a scripted one. Nothing else in the client reads a clock or a global.
  */
-
 import type { Reads } from '../common/reads.js'
-import type { Parser } from '../common/schema.js'
-import { longestTimer } from '../common/schema.js'
+import { longestTimer, type Parser } from '../common/schema.js'
 import type { Dial, SocketOptions, Target, TlsOptions } from '../transport/transport.js'
 import type { FrameScanner } from '../wire/frames.js'
-import type { Report } from './reports.js'
 
 /** Cancels a timer; harmless when it has run. */
 export type CancelTimer = () => void
@@ -102,4 +99,49 @@ export const runtime: Pick<Platform, 'now' | 'date' | 'random' | 'setTimer' | 'm
     return () => clearTimeout(timer)
   },
   microtask: (callback) => queueMicrotask(callback),
+}
+
+/** What a report is about. Stable: programs and command lines compare against it. */
+export type ReportCode =
+  | 'MQWIRE_HANDLER_FAILED'
+  | 'MQWIRE_NOT_CONNECTED'
+  | 'MQWIRE_OPTION_IGNORED'
+  | 'MQWIRE_PUBLISH_REFUSED'
+  | 'MQWIRE_UNSENT'
+
+/** A sentence and, below it, details such as a stack. */
+export interface Said {
+  readonly text: string
+  readonly detail?: string | undefined
+}
+
+/** Reports what `say` gives, which is called where that is printed and only there; `count` is how many it stands for, default 1. */
+export type Report = (code: ReportCode, say: () => Said, count?: number) => void
+/** Prints it. */
+export type Print = (code: ReportCode, text: string, detail?: string) => void
+
+interface Waiting {
+  count: number
+  say: () => Said
+}
+
+/** At most one report a second and code; the latest of those between follows with their count. `afterSecond` calls back once, in a second or at the end. */
+export function spaced(print: Print, afterSecond: (callback: () => void) => void): Report {
+  const open = new Map<ReportCode, Waiting>()
+  return function report(code, say, count = 1) {
+    const between = open.get(code)
+    if (between !== undefined) {
+      between.say = say
+      between.count += count
+      return
+    }
+    const next: Waiting = { count: 0, say }
+    open.set(code, next)
+    const { text, detail } = say()
+    print(code, count > 1 ? `${text} (and ${count - 1} more)` : text, detail)
+    afterSecond(() => {
+      open.delete(code)
+      if (next.count > 0) report(code, next.say, next.count)
+    })
+  }
 }

@@ -112,5 +112,5 @@ export type {
   WillOptions,
   WillProperties,
 } from './options/index.js'
-export type { SharingClient } from './subscribe/sharing-client.js'
+export type { SharingClient } from './subscribe/group-membership.js'
 export { listenShared, subscribeShared } from './subscribe/subscribe-shared.js'

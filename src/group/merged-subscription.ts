@@ -2,7 +2,7 @@
  * The subscriptions of several members as one.
  */
 
-import { iteration, streamOf } from '../client/deliver/iteration.js'
+import { iteration, streamOf } from '../client/deliver/subscription.js'
 import { nextOptions } from '../client/options/check-calls.js'
 import type { Filters, NextOptions, SubscribeOptions, Subscriber } from '../client/options/index.js'
 import { assertNotAborted, silent } from '../common/abort.js'

@@ -2,7 +2,7 @@
  * Listeners of the events of all members, those of later members too. Each event says whose it is.
  */
 
-import { eventName } from '../client/options/check-events.js'
+import { eventName } from '../client/options/check-options.js'
 import type { ClientEvents, Hooks, ListenerOptions, Unlisten } from '../client/options/index.js'
 import { onAbort } from '../common/abort.js'
 import { disposeSymbol } from '../common/dispose.js'

@@ -3,7 +3,7 @@
  *
  * The tables are private. They are found by doing to a session that has not begun what does nothing to it, and noticing which table was touched.
  */
-import { IdTable } from '../../src/client/session/id-table.js'
+import { IdTable } from '../../src/client/session/packet-identifiers.js'
 import type { Session } from '../../src/client/session/session.js'
 import { check, checkMost, checkSame } from './oracle.js'
 

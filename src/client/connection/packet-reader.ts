@@ -4,7 +4,6 @@
  *
  * It never throws into the transport, and reads nothing once the connection is over.
  */
-
 import { tally } from '../../common/counters.js'
 import type { Piece } from '../../common/message-memory.js'
 import { withOutcome } from '../../common/outcome.js'
@@ -13,28 +12,35 @@ import type { Reads, ReadTaker } from '../../common/reads.js'
 import { quoted } from '../../common/schema.js'
 import { MqttError } from '../../errors.js'
 import type { Sink, Transport } from '../../transport/transport.js'
-import { AUTH, CONNACK, PUBACK, PUBCOMP, PUBLISH } from '../../wire/constants.js'
+import { AUTH, CONNACK, PUBACK, PUBCOMP, PUBLISH, PUBREL } from '../../wire/constants.js'
 import { WireError } from '../../wire/error.js'
 import type { FrameOptions, FrameScanner } from '../../wire/frames.js'
 import type {
   ConnectPacket,
+  Properties,
   ProtocolVersion,
   PubackPacket,
   QoS,
   ServerPacket,
 } from '../../wire/packets.js'
 import { PublishView } from '../../wire/publish.js'
+import { isReasonCode } from '../../wire/reason-codes.js'
 import { type TopicRecord, TopicTable } from '../../wire/topic-table.js'
-import { mostFaultyEnds } from '../session/faulty-messages.js'
 import { noTicket, REPEAT } from '../session/receive-window.js'
-import { broken, nameOf, unknownAlias } from '../session/refusal.js'
+import { broken, mostFaultyEnds, nameOf, unknownAlias } from '../session/refusal.js'
+import { CLEARED, DONE, RELEASED } from '../session/send-window.js'
 import type { Session } from '../session/session.js'
-import { handleAck, takeAck } from './ack-reader.js'
-import { holdsTooMuch, isUnowned, readControl, sizeLimit, userPropertyLimit } from './control.js'
-import { type FaultyPublish, faultyPublish } from './faulty-publish.js'
-import type { MessageTaker } from './message-taker.js'
+import {
+  type FaultyPublish,
+  faultyPublish,
+  holdsTooMuch,
+  isUnowned,
+  readControl,
+  sizeLimit,
+  userPropertyLimit,
+} from './control.js'
 import type { PacketWriter } from './packet-writer.js'
-import type { ConnectionHost } from './ports.js'
+import type { ConnectionHost, MessageTaker } from './ports.js'
 import { StreamReader } from './stream-reader.js'
 
 /** Of the memory budget, for topics that the server gives aliases to; 64 KiB at least. */
@@ -389,4 +395,42 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     const session = this.#session
     return session.state === 'connected' || session.expectConnected()
   }
+}
+
+/** Reads an acknowledgement in `bytes[body..end)` where it lies and takes it to its end; false for one that has to be decoded. */
+export function takeAck(
+  host: ConnectionHost,
+  packetType: number,
+  bytes: Uint8Array,
+  body: number,
+  end: number,
+  version: ProtocolVersion,
+): boolean {
+  const size = end - body
+  if (size !== 2 && (size !== 3 || version === 4)) return false
+  const packetId = ((bytes[body] as number) << 8) | (bytes[body + 1] as number)
+  const reasonCode = size === 2 ? 0 : (bytes[body + 2] as number)
+  if (packetId === 0 || (reasonCode !== 0 && !isReasonCode(packetType, reasonCode, 'server')))
+    return false
+  const { session } = host
+  if (session.state === 'connected' || session.expectConnected())
+    handleAck(host, packetType, packetId, reasonCode, undefined)
+  return true
+}
+
+/** An acknowledgement that was read. */
+export function handleAck(
+  host: ConnectionHost,
+  packetType: number,
+  packetId: number,
+  reasonCode: number,
+  properties: Properties | undefined,
+): void {
+  const { publishQueue, session } = host
+  if (packetType === PUBREL) return session.receiveWindow.handlePubrel(packetId)
+  const verdict = session.sendWindow.handleAck(packetType, packetId, reasonCode)
+  if (verdict === DONE)
+    publishQueue.unacknowledged.handleAcknowledged(packetType, packetId, reasonCode, properties)
+  else if (verdict === RELEASED) publishQueue.unacknowledged.handleReleased(packetId, reasonCode)
+  else if (verdict === CLEARED) publishQueue.flush()
 }

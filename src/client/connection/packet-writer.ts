@@ -16,11 +16,9 @@ import type { Sending } from '../options/check-calls.js'
 import type { CancelTimer } from '../platform.js'
 import { broken, tooLarge } from '../session/refusal.js'
 import { acknowledgement, goodbyes, publishPacket, writeControl } from './control.js'
-import { Pace } from './pace.js'
+import { largeBuffer, sliceBuffer } from './outgoing-bytes.js'
 import type { ConnectionHost } from './ports.js'
-import { StreamWriter, type WriterOwner } from './stream-writer.js'
-import { TurnEnd } from './turn-end.js'
-import { largeBuffer, sliceBuffer } from './write-buffers.js'
+import { Pace, StreamWriter, TurnEnd, type WriterOwner } from './stream-writer.js'
 
 /** Acknowledgements for which an empty queue keeps its array. */
 const mostIdleAcks = 4096

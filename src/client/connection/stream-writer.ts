@@ -9,10 +9,17 @@ import type { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import { nothing } from '../../wire/fields.js'
 import { Writer } from '../../wire/writer.js'
+import type { Platform } from '../platform.js'
 import { broken } from '../session/refusal.js'
-import { OutgoingBytes, type WrittenCallback } from './outgoing-bytes.js'
+import {
+  giveBuffer,
+  OutgoingBytes,
+  sliceBuffer,
+  swapBuffer,
+  takeBuffer,
+  type WrittenCallback,
+} from './outgoing-bytes.js'
 import type { ConnectionHost } from './ports.js'
-import { giveBuffer, sliceBuffer, swapBuffer, takeBuffer } from './write-buffers.js'
 
 /** Bytes under way above which user data waits: a transport may take all that comes, and tell only after this turn what has left. */
 const mostUnderWay = 1024 * 1024
@@ -211,5 +218,86 @@ export abstract class StreamWriter extends OutgoingBytes {
     const { platform, session } = this.#host
     session.keepAlive.blocked(true, platform.now())
     this.owner.arm()
+  }
+}
+
+/**
+ * Where the connection before did not hold, so many acknowledgements leave in a millisecond, for so many milliseconds. What leaves in one go over a
+ * link that breaks again is lost in one go, and a server that sends everything again reads nothing meanwhile: some have to get through.
+ */
+const carefulAcks = 8
+const carefulTime = 100
+
+/** How fast acknowledgements may leave. */
+export class Pace {
+  /** True while they are counted. */
+  careful = false
+  #since = -1
+  #acked = 0
+
+  /** How many may leave now. A timer that comes late lets all of them go. */
+  room(now: number): number {
+    if (this.#since < 0) this.#since = now
+    const passed = now - this.#since
+    if (passed >= carefulTime) this.careful = false
+    return this.careful
+      ? carefulAcks * (1 + Math.floor(passed)) - this.#acked
+      : Number.POSITIVE_INFINITY
+  }
+
+  /** So many have left. */
+  handleSent(count: number): void {
+    this.#acked += count
+  }
+}
+
+/** Microtasks without news after which a turn counts as over: a loop over messages that are there needs fewer from one to the next. */
+const quietHops = 8
+
+/** Waits for the ends of turns. */
+export class TurnEnd {
+  readonly #later: (callback: () => void) => void
+  readonly #hops: number
+  readonly #callback: () => void
+  /** Hops until the callback; below 0 when one is under way that no caller needs, 0 when none is under way. */
+  #left = 0
+  /** Somebody is not patient. */
+  #soon = false
+
+  constructor({ turnEnd, microtask }: Platform, callback: () => void) {
+    this.#later = turnEnd ?? microtask
+    this.#hops = turnEnd === undefined ? quietHops : 1
+    this.#callback = callback
+  }
+
+  /**
+   * Asks for the callback before this turn has ended. Where its end is not signalled: after a microtask, or, if `patient`, once several had no news.
+   * True when no callback was waiting for it.
+   */
+  ask(patient: boolean): boolean {
+    // What is due sooner serves as well.
+    if (this.#soon) return false
+    const left = this.#left
+    this.#soon = !patient
+    this.#left = patient ? this.#hops : left === 0 ? 1 : 2
+    if (left === 0) this.#later(this.#look)
+    return left <= 0
+  }
+
+  /** Nobody waits any more. */
+  cancel(): void {
+    if (this.#left > 0) this.#left = -1
+    this.#soon = false
+  }
+
+  readonly #look = (): void => {
+    if (this.#left > 1) {
+      this.#left -= 1
+      return this.#later(this.#look)
+    }
+    const due = this.#left > 0
+    this.#left = 0
+    this.#soon = false
+    if (due) this.#callback()
   }
 }

@@ -5,18 +5,18 @@
  * `listen`. It never acknowledges a message that was not handed out, except those that its overflow policy drops, or is about to.
  */
 
+import { aborted, type Deferred, deferred, onAbort } from '../../common/abort.js'
 import type { Piece } from '../../common/message-memory.js'
-import type { MqttError } from '../../errors.js'
+import { Ring } from '../../common/ring.js'
+import { MqttError } from '../../errors.js'
 import type { PublishView } from '../../wire/publish.js'
 import type { ConsumerConfig } from '../options/check-calls.js'
-import type { Grant, Message, Subscription } from '../options/index.js'
+import type { AckMode, Grant, Message, NextOptions, Subscription } from '../options/index.js'
+import type { Platform } from '../platform.js'
 import { isOwed } from './arrival.js'
+import { OverflowPolicy, ReceiveBuffer } from './buffer.js'
 import { BorrowedMessage, type DeliveredMessage } from './message.js'
-import { Outstanding } from './outstanding.js'
-import { OverflowPolicy } from './overflow-policy.js'
-import type { ConsumerHost, Origin } from './ports.js'
-import { Readers } from './readers.js'
-import { ReceiveBuffer } from './receive-buffer.js'
+import type { ConsumerHost, MessageHandler, Origin } from './ports.js'
 
 /** What the application sees of a consumer, and hears from it. */
 export interface PublicFace extends Subscription {
@@ -216,5 +216,137 @@ function keyed(
   } catch (error) {
     host.report('MQWIRE_HANDLER_FAILED', 'order threw', error)
     return message.topic
+  }
+}
+
+/** The readers of a consumer. */
+export class Readers {
+  /** Of `listen`. */
+  handler: MessageHandler | undefined
+  /** A loop runs. */
+  iterating = false
+  readonly #platform: Platform
+  /** Calls that wait. */
+  readonly calls = new Ring<Deferred<Message | undefined>>()
+  /** No message will come. */
+  #over: { readonly error: MqttError | undefined } | undefined
+
+  constructor(platform: Platform) {
+    this.#platform = platform
+  }
+
+  /** True when a read is pending, so that what is buffered will be read. */
+  get attended(): boolean {
+    return this.iterating || this.calls.length > 0 || this.handler !== undefined
+  }
+
+  /** A call waits for a message that is not there. @throws MqttError what ended the reading */
+  wait({ signal, timeout }: NextOptions): Promise<Message | undefined> {
+    if (this.#over?.error !== undefined) throw this.#over.error
+    if (this.#over !== undefined) return Promise.resolve(undefined)
+    const call = deferred<Message | undefined>()
+    const give = (error: MqttError): void =>
+      this.calls.take((other) => other === call)?.reject(error)
+    const stop = onAbort(signal, () => give(aborted(signal)))
+    const late = (): void => give(new MqttError('ERR_TIMEOUT', `no message in ${timeout} ms`))
+    const cancel = timeout === undefined ? undefined : this.#platform.setTimer(late, timeout)
+    this.calls.push(call)
+    if (signal === undefined && cancel === undefined) return call.promise
+    return call.promise.finally(() => {
+      stop()
+      cancel?.()
+    })
+  }
+
+  /** No message will come any more: with an error, or in order. What was said first holds. */
+  end(error: MqttError | undefined): void {
+    this.#over ??= { error }
+    for (const call of this.calls.drain()) {
+      if (error === undefined) call.resolve(undefined)
+      else call.reject(error)
+    }
+  }
+}
+
+/** Messages in hand that are not looked through. */
+const leastSweep = 64
+
+/** What the application has in hand. */
+export class Outstanding {
+  messages: DeliveredMessage[] = []
+  #sweepAt = leastSweep
+  readonly #host: ConsumerHost
+  readonly #ack: AckMode
+  readonly #buffer: ReceiveBuffer
+  readonly #readers: Readers
+
+  constructor(host: ConsumerHost, ack: AckMode, buffer: ReceiveBuffer, readers: Readers) {
+    this.#host = host
+    this.#ack = ack
+    this.#buffer = buffer
+    this.#readers = readers
+  }
+
+  /** True while a turn runs that `disconnect()` waits for: a loop body, a handler, or a message whose acknowledgement is still owed. */
+  get busy(): boolean {
+    const { handler, iterating } = this.#readers
+    const ends = handler !== undefined || (iterating && this.#ack !== 'manual')
+    return ends ? this.messages.length > 0 : this.messages.some((message) => !message.settled)
+  }
+
+  /** Hands out the next message that waits. */
+  next(): DeliveredMessage | undefined {
+    const host = this.#host
+    const message = this.#buffer.shift()
+    if (message !== undefined) this.handOut(message)
+    // A turn ended before, or it may have been the last that `disconnect()` waits for.
+    host.handleTurnEnd()
+    return message
+  }
+
+  /** Hands one out. */
+  handOut(message: DeliveredMessage): DeliveredMessage {
+    const { counters } = this.#host
+    const ack = this.#ack
+    if (counters !== undefined) counters.delivered += 1
+    if (ack === 'on-receive') message.settle(0)
+    // What the application has settled is forgotten, not at each message, or many would cost a walk each. Handlers give back what they have.
+    if (
+      ack === 'manual' &&
+      this.messages.length >= this.#sweepAt &&
+      this.#readers.handler === undefined
+    ) {
+      this.messages = this.messages.filter(({ settled }) => !settled)
+      this.#sweepAt = Math.max(leastSweep, this.messages.length * 2)
+    }
+    this.messages.push(message)
+    this.#host.hooks?.deliver(message, this.#host)
+    return message
+  }
+
+  /** The reader asks for more, or leaves. Under 'manual' the application ends turns with `ack()`; borrowed messages end with the turn in every mode. */
+  endTurn(): void {
+    if (this.#ack === 'manual') return
+    const { messages } = this
+    if (messages.length === 0) return
+    // One is what nearly every turn has.
+    if (messages.length === 1) this.#endOne(messages.pop() as DeliveredMessage)
+    else for (const message of messages.splice(0)) this.#endOne(message)
+  }
+
+  #endOne(message: DeliveredMessage): void {
+    if (this.#ack === 'auto') message.settle(0)
+    message.release()
+  }
+
+  /** A handler is done with one. */
+  release(message: DeliveredMessage): void {
+    const { messages } = this
+    // What came last goes fastest.
+    if (messages.at(-1) === message) messages.pop()
+    else if (messages.includes(message)) messages.splice(messages.indexOf(message), 1)
+    message.release()
+    this.#buffer.messages.free?.(message)
+    this.#host.handleTurnEnd()
   }
 }

@@ -3,8 +3,8 @@
  */
 
 import type { MqttError } from '../../errors.js'
-import type { MessageTaker } from '../connection/message-taker.js'
 import type { PacketReader } from '../connection/packet-reader.js'
+import type { MessageTaker } from '../connection/ports.js'
 import type { ClientContext, Extra } from '../context.js'
 import type { Settler } from '../deliver/arrival.js'
 import type { MessageRouter } from '../deliver/message-router.js'

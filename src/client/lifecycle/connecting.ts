@@ -8,7 +8,7 @@ import { unsupported } from '../../common/schema.js'
 import { MqttError } from '../../errors.js'
 import { keeperOf } from '../access.js'
 import type { ParsedEndpoint } from '../options/check-endpoint.js'
-import { findScanner } from '../options/check-scanner.js'
+import { findScanner } from '../options/check-options.js'
 import { destroy } from './closing.js'
 import type { ClientInternals } from './internals.js'
 

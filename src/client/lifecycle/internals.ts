@@ -3,8 +3,8 @@
  */
 import type { MqttError } from '../../errors.js'
 import type { ClientContext, Extra } from '../context.js'
+import type { ReaderTurns } from '../deliver/buffer.js'
 import type { MessageRouter } from '../deliver/message-router.js'
-import type { ReaderTurns } from '../deliver/reader-turns.js'
 import type { PublishQueue } from '../publish/publish-queue.js'
 import type { Authentication } from '../reconnect/authentication.js'
 import type { Dialling } from '../reconnect/dialling.js'

@@ -3,21 +3,18 @@
  *
  * There is at most one at a time. What its end means for the client is not decided here: see `transitions.ts`.
  */
-
 import { type Deferred, deferred, onAbort } from '../../common/abort.js'
 import { closedError } from '../../common/outcome.js'
 import { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import type { FrameScanner } from '../../wire/frames.js'
-import type { ConnackPacket, ConnectPacket, Packet } from '../../wire/packets.js'
+import type { ConnackPacket, ConnectPacket, Packet, Properties } from '../../wire/packets.js'
 import { Connection } from '../connection/connection.js'
-import type { MessageTaker } from '../connection/message-taker.js'
-import type { ConnectionHost } from '../connection/ports.js'
+import type { ConnectionHost, MessageTaker } from '../connection/ports.js'
 import type { Extra } from '../context.js'
 import type { ClientEvents } from '../options/index.js'
 import type { CancelTimer } from '../platform.js'
 import { broken, closedEarly } from '../session/refusal.js'
-import { redacted } from './redact.js'
 
 /** The client that has connections. */
 export type LinkHost = ConnectionHost & {
@@ -169,4 +166,16 @@ export class Links {
       cause,
     )
   }
+}
+
+/** A copy without credentials and authentication data. */
+export function redacted(packet: Packet): Packet {
+  const { properties } = packet as { readonly properties?: Properties }
+  const copy =
+    properties?.authenticationData === undefined
+      ? { ...packet }
+      : ({ ...packet, properties: { ...properties, authenticationData: undefined } } as Packet)
+  return copy.type === 'connect'
+    ? { ...copy, username: copy.username && '[redacted]', password: undefined }
+    : copy
 }

@@ -14,7 +14,7 @@ import type { Action } from '../session/actions.js'
 import { refusal, version5Code } from '../session/refusal.js'
 import { end, finish, tellDown } from './closing.js'
 import type { ClientInternals } from './internals.js'
-import { redacted } from './redact.js'
+import { redacted } from './links.js'
 
 /** A session that never expires (section 3.1.2.11.2). */
 const forEver = 4_294_967_295

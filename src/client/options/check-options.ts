@@ -4,9 +4,9 @@
  * Wrong values throw `ERR_INVALID_OPTION` with the option's name and range.
  * The caller's object is never kept or written to; bytes are copied.
  */
-
 import {
   anyObject,
+  assertHandler,
   assertNone,
   boolean,
   bytes,
@@ -16,6 +16,7 @@ import {
   integer,
   invalid,
   limit,
+  longestTimer,
   object,
   oneOf,
   optional,
@@ -27,13 +28,15 @@ import {
   string,
   text,
   that,
+  unknown,
   userProperties,
   withDefault,
 } from '../../common/schema.js'
-import { inPlaceOf, isProgramFault, type MqttError, programFault } from '../../errors.js'
+import { inPlaceOf, isProgramFault, type MqttError, programFault, textOf } from '../../errors.js'
 import type { Store } from '../../store/base/store.js'
 import { writeConnect } from '../../wire/encode-client.js'
 import { WireError } from '../../wire/error.js'
+import type { FrameScanner } from '../../wire/frames.js'
 import type {
   ConnectPacket,
   Properties,
@@ -45,12 +48,10 @@ import type {
 import { Writer } from '../../wire/writer.js'
 import type { Platform } from '../platform.js'
 import { exponential } from './backoff.js'
-import { listeners } from './check-events.js'
-import { rate } from './check-rate.js'
-import { type ScannerOption, scannerOption } from './check-scanner.js'
 import type {
   AuthMechanism,
   Backoff,
+  ClientEvents,
   ClientListeners,
   ClientOptions,
   Credentials,
@@ -64,6 +65,65 @@ import type {
   SessionStore,
   Verdict,
 } from './index.js'
+
+/** Checks it. @throws MqttError ERR_INVALID_OPTION */
+export const rate = /* @__PURE__ */ object<RateOptions>({
+  messages: /* @__PURE__ */ optional(/* @__PURE__ */ integer(1, 1e9)),
+  bytes: /* @__PURE__ */ optional(/* @__PURE__ */ integer(1, 1e12)),
+  per: /* @__PURE__ */ optional(/* @__PURE__ */ integer(1, longestTimer, ' milliseconds')),
+})
+
+/** Every event. */
+const events =
+  'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,recovered,storecorrupt,error,invalid,packet'.split(
+    ',',
+  )
+
+/** Checks the name of an event; `path` names it in errors. */
+export function eventName<K extends keyof ClientEvents>(type: K, path = 'type'): K {
+  return events.includes(type) ? type : unknown(path, 'event', textOf(type), [...events, 'message'])
+}
+
+/** Listeners by event. */
+export const listeners: Parser<ClientListeners> = (value, path) => {
+  const given: Record<string, unknown> = { ...anyObject(value, path) }
+  for (const type of settingsIn(given))
+    assertHandler(
+      given[eventName(type as keyof ClientEvents, `${path}.${type}`)],
+      `${path}.${type}`,
+    )
+  return given
+}
+
+/** What the option `scanner` may be. */
+export type ScannerOption = FrameScanner | PromiseLike<unknown> | false
+
+/** Checks the option. */
+export const scannerOption: Parser<ScannerOption> = that(
+  (value) =>
+    value === false ||
+    isScanner(value) ||
+    typeof (value as PromiseLike<unknown> | null)?.then === 'function',
+  'what loadScanner() of mqwire/wasm gives, or false',
+)
+
+function isScanner(value: unknown): value is FrameScanner {
+  return typeof (value as FrameScanner | null | undefined)?.frames === 'function'
+}
+
+/** Calls back with the scanner as soon as there is one, which may be never. */
+export function findScanner(
+  option: ScannerOption | undefined,
+  platform: Platform,
+  found: (scanner: FrameScanner) => void,
+): void {
+  if (option === false) return
+  if (isScanner(option)) return found(option)
+  const take = (loaded: unknown): void => {
+    if (isScanner(loaded)) found(loaded)
+  }
+  Promise.resolve(option ?? platform.loadScanner?.()).then(take, () => undefined)
+}
 
 const megabyte = 1024 * 1024
 const week = 604_800 // seconds that the server keeps a session that is in a store here

@@ -1,8 +1,7 @@
 /**
  * Hooks: what sees, changes or follows messages on their way through a client. Types only.
  */
-import type { Message } from './message.js'
-import type { Payload } from './payload.js'
+import type { Message, Payload } from './message.js'
 import type { PublishOptions, Receipt } from './publish.js'
 
 /** A call of `publish`, as it was made. */

@@ -1,19 +1,20 @@
 /**
  * Every public type of the client: the ground floor, which imports nothing of the client. Types only.
  */
-export type * from './auth.js'
-export type * from './endpoint.js'
+
 export type * from './events.js'
 export type * from './hooks.js'
 export type * from './message.js'
+export type * from './message.js'
 export type * from './negotiated.js'
 export type * from './options.js'
-export type * from './payload.js'
+export type * from './options.js'
+export type * from './options.js'
+export type * from './options.js'
 export type * from './publish.js'
 export type * from './reconnect.js'
 export type * from './request.js'
 export type * from './roles.js'
-export type * from './shared.js'
 export type * from './stats.js'
 export type * from './subscribe.js'
-export type * from './will.js'
+export type * from './subscribe.js'

@@ -60,3 +60,9 @@ export interface Message {
   /** A message that stays valid: this one when it is owned, a copy when it was borrowed. */
   detach(): Message
 }
+
+/** Bytes that a caller may give; a string means its UTF-8. */
+export type Payload = string | ArrayBuffer | ArrayBufferView
+
+/** Bytes that belong to the one who got them. */
+export type { Bytes }

@@ -5,15 +5,14 @@
  */
 import type { MqttError } from '../../errors.js'
 import type { Store } from '../../store/base/store.js'
+import type { SocketOptions, TlsOptions, Transport } from '../../transport/transport.js'
 import type { FrameScanner } from '../../wire/frames.js'
-import type { UserProperties } from '../../wire/packets.js'
-import type { AuthMechanism } from './auth.js'
+import type { QoS, UserProperties } from '../../wire/packets.js'
 import type { ClientListeners } from './events.js'
-import type { Payload } from './payload.js'
+import type { Bytes, Payload } from './message.js'
 import type { OutboundOptions } from './publish.js'
 import type { ReconnectOptions } from './reconnect.js'
 import type { SubscriptionDefaults } from './subscribe.js'
-import type { WillOptions } from './will.js'
 
 /** What `credentials` gets about the attempt. */
 export interface CredentialsContext {
@@ -224,4 +223,91 @@ export interface ClientOptions {
 export interface ConnectOptions {
   /** Of the caller that began the attempt: gives it up. Of one that joined: drops only that caller. */
   readonly signal?: AbortSignal | undefined
+}
+
+/** Properties of the Will Message (section 3.1.3.2). */
+export interface WillProperties {
+  /** Seconds from the loss of the connection until the will is published, 0 to 4,294,967,295 (section 3.1.3.2.2). Default 0. */
+  readonly willDelayInterval?: number | undefined
+  /** 0: bytes. 1: UTF-8 text (section 3.1.3.2.3). Default: not sent, which means 0. */
+  readonly payloadFormatIndicator?: number | undefined
+  /** Seconds that the message is worth delivering, 0 to 4,294,967,295 (section 3.1.3.2.4). Default: not sent, it does not expire. */
+  readonly messageExpiryInterval?: number | undefined
+  /** What the payload is, for example a MIME type (section 3.1.3.2.5). Default: not sent. */
+  readonly contentType?: string | undefined
+  /** Where an answer is wanted, a topic without wildcards (section 3.1.3.2.6). Default: not sent. */
+  readonly responseTopic?: string | undefined
+  /** What the answer carries back, at most 65,535 bytes (section 3.1.3.2.7). Default: not sent. */
+  readonly correlationData?: Payload | undefined
+  /** Pairs of name and value, in order, names may repeat (section 3.1.3.2.8). Default: none. */
+  readonly userProperties?: UserProperties | undefined
+}
+
+/** What the server publishes when this client vanishes (section 3.1.2.5). */
+export interface WillOptions {
+  /** Topic without wildcards (section 3.1.3.3). */
+  readonly topic: string
+  /** At most 65,535 bytes (section 3.1.3.4). Default: empty. */
+  readonly payload?: Payload | undefined
+  /** Quality of Service at which it is published (section 3.1.2.6). Default 0. */
+  readonly qos?: QoS | undefined
+  /** Publish it as a retained message (section 3.1.2.7). Default false. */
+  readonly retain?: boolean | undefined
+  /** What goes with it (section 3.1.3.2). MQTT 5.0 only. Default: none. */
+  readonly properties?: WillProperties | undefined
+}
+
+/** Replaces the built-in dialling of an endpoint. */
+export type CustomTransport = (
+  endpoint: Endpoint,
+  options: { signal: AbortSignal },
+) => Promise<Transport> | Transport
+
+/** An endpoint with settings of its own. A setting that the platform cannot honour is refused (`ERR_UNSUPPORTED_OPTION`), never ignored. */
+export interface EndpointOptions {
+  /** Scheme, host, port and path, such as `wss://broker.example/mqtt`, without a fragment. User-info becomes user name and password (section 3.1.3.5). */
+  readonly url: string | URL
+  /** Certificates and their verification, for `mqtts:`, `ssl:`, `tls:` and `wss:`. Node only. Default: the platform's authorities. */
+  readonly tls?: TlsOptions | undefined
+  /** HTTP headers of the WebSocket handshake. Node only, and not in Bun. Default: none. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** WebSocket sub-protocols, of which the server has to pick one: different tokens [MQTT-6.0.0-3]. Default `['mqtt']`. */
+  readonly protocols?: readonly string[] | undefined
+  /** Settings of the TCP socket, not for `unix:`. Node only. Default: the platform's. */
+  readonly socket?: SocketOptions | undefined
+  /** Opens the stream in place of the built-in transports; the URL may then have any scheme. Default: none. */
+  readonly transport?: CustomTransport | undefined
+}
+
+/** Where a broker listens. Schemes: `mqtt`, `tcp`, `mqtts`, `ssl`, `tls`, `ws`, `wss`, `unix`. */
+export type Endpoint = string | URL | EndpointOptions
+
+/** What a mechanism of enhanced authentication gets about the exchange. */
+export interface AuthContext {
+  /** Counts the attempts since a connection was stable, from 1. */
+  readonly attempt: number
+  /** URL of the endpoint, without user-info and query. */
+  readonly endpoint: string
+  /** Aborts when the exchange is given up. */
+  readonly signal: AbortSignal
+  /** True when the connection is up already. */
+  readonly reauthentication: boolean
+}
+
+/** Data of one step: bytes, text for its UTF-8, or none. */
+export type AuthData = Payload | undefined
+
+/**
+ * A mechanism of enhanced authentication (section 4.12). What it throws ends the attempt, or the connection, without a further byte
+ * (`ERR_AUTH_FAILED`).
+ */
+export interface AuthMechanism {
+  /** Authentication Method (section 3.1.2.11.9). */
+  readonly method: string
+  /** Begins an exchange: the data of CONNECT, or of the AUTH that asks for re-authentication. */
+  start(context: AuthContext): AuthData | Promise<AuthData>
+  /** The server goes on: the data of the answer. */
+  continue(data: Bytes | undefined, context: AuthContext): AuthData | Promise<AuthData>
+  /** The server is satisfied, and gave this as its last word: nothing else that it sends is read before this is done. */
+  success?: ((data: Bytes | undefined, context: AuthContext) => void | Promise<void>) | undefined
 }

@@ -4,7 +4,7 @@
  * Durations are milliseconds unless a field says seconds (those that MQTT itself counts in seconds).
  */
 import type { QoS, UserProperties } from '../../wire/packets.js'
-import type { Payload } from './payload.js'
+import type { Payload } from './message.js'
 
 /** Limits of what waits to be sent. */
 export interface OutboundOptions {

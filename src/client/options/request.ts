@@ -2,8 +2,7 @@
  * Requests and answers (section 4.10). Types only.
  */
 import type { QoS } from '../../wire/packets.js'
-import type { Message } from './message.js'
-import type { Payload } from './payload.js'
+import type { Message, Payload } from './message.js'
 import type { PublishProperties } from './publish.js'
 import type { Handling, ListenOptions } from './subscribe.js'
 

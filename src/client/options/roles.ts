@@ -2,8 +2,7 @@
  * What client, group, pool and queue have in common: who publishes, posts, subscribes. Types only.
  */
 import type { ClientEvents, ListenerOptions, Unlisten } from './events.js'
-import type { Message } from './message.js'
-import type { Payload } from './payload.js'
+import type { Message, Payload } from './message.js'
 import type { PublishOptions, Receipt } from './publish.js'
 import type { RequestOptions, Responder, Responding, RespondOptions } from './request.js'
 import type {

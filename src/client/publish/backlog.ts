@@ -6,10 +6,27 @@
  * are checked before an item is pushed.
  */
 
+import { aborted, type Deferred, deferred, onAbort, rejected } from '../../common/abort.js'
+import { closedError } from '../../common/outcome.js'
 import { Queue } from '../../common/queue.js'
+import { longestTimer, optionError } from '../../common/schema.js'
 import { SparseMap } from '../../common/sparse.js'
+import type { MqttError } from '../../errors.js'
+import type { PacketWriter } from '../connection/packet-writer.js'
+import type { Sending } from '../options/check-calls.js'
 import type { OutboundConfig } from '../options/check-options.js'
-import type { QueuedPublish } from './queued-publish.js'
+import type { RateOptions } from '../options/index.js'
+import type { Platform } from '../platform.js'
+import type { PublishHost } from './ports.js'
+import {
+  assertSendable,
+  expiryOption,
+  notConnected,
+  offlinePolicy,
+  type QueuedPublish,
+  sizeOfMessage,
+} from './queued-publish.js'
+import type { Settlement } from './settlement.js'
 
 /** What waits. */
 export class Backlog {
@@ -119,5 +136,242 @@ export class Backlog {
         if (wanted(item)) items.push(item)
     }
     return items
+  }
+}
+
+/** Who gets into the backlog of one client, and out of it unsent. */
+export class Admission {
+  /** Why nothing is taken in any more. */
+  ended: MqttError | undefined
+  readonly #host: PublishHost
+  readonly #backlog: Backlog
+  readonly #ends: Settlement
+
+  constructor(host: PublishHost, backlog: Backlog, ends: Settlement) {
+    this.#host = host
+    this.#backlog = backlog
+    this.#ends = ends
+  }
+
+  /** It waits to be sent, or its caller hears why not. */
+  enqueue(item: QueuedPublish): void {
+    const { signal } = item.options
+    try {
+      assertSendable(item.topic, item.payload.length, item.options, this.#host)
+      if (
+        this.#host.links.connection === undefined &&
+        offlinePolicy(item, this.#host.options.outbound) === 'reject'
+      )
+        throw notConnected(this.#host)
+      if (this.ended !== undefined) throw this.ended
+      this.#makeRoom(item)
+    } catch (error) {
+      return this.#ends.tell(item, error)
+    }
+    this.#backlog.push(item)
+    if (signal !== undefined) item.stop = onAbort(signal, () => this.abort(item))
+    this.#age(item)
+  }
+
+  // It is dropped when its time to live, or its message expiry interval, is over before it was sent.
+  #age(item: QueuedPublish): void {
+    const { options, platform } = this.#host
+    const { ttl = options.outbound.ttl ?? Number.POSITIVE_INFINITY, properties } = item.options
+    const expiry = (properties?.messageExpiryInterval ?? Number.POSITIVE_INFINITY) * 1000
+    const left = Math.min(ttl, expiry)
+    if (left > longestTimer) return
+    item.cancel = platform.setTimer(
+      () => this.#drop(item, optionError('ERR_EXPIRED', ttl <= expiry ? 'ttl' : expiryOption)),
+      left,
+    )
+  }
+
+  // Under 'wait' those who wait have the same limits once more.
+  #makeRoom(item: QueuedPublish): void {
+    const { maxQueuedMessages, maxQueuedBytes, overflow: usual } = this.#host.options.outbound
+    const overflow = item.options.overflow ?? usual
+    const drops = overflow === 'drop-oldest' && this.#ends.sentBytes + item.size <= maxQueuedBytes
+    const waits = overflow === 'wait'
+    // One that is larger than the limit waits, and lets others wait, as if it were not.
+    const counted = (size: number): number => (waits ? Math.min(size, maxQueuedBytes) : size)
+    const bytes = counted(this.#ends.sentBytes) + counted(item.size)
+    while (this.#backlog.exceeds(this.#host.options.outbound, bytes, waits ? 2 : 1)) {
+      const oldest = drops ? this.#backlog.oldest : undefined
+      const why = `${this.#backlog.size} messages wait (outbound.maxQueuedMessages ${maxQueuedMessages}), ${this.#backlog.bytes + this.#ends.sentBytes} bytes (outbound.maxQueuedBytes ${maxQueuedBytes})`
+      const error = overflow.startsWith('drop')
+        ? optionError(
+            'ERR_DROPPED',
+            'outbound',
+            `dropped by outbound.overflow '${overflow}': ${why}`,
+          )
+        : optionError(
+            'ERR_QUEUE_FULL',
+            'outbound',
+            `queue full: ${why}; await client.writable between publishes`,
+          )
+      if (oldest === undefined) throw error
+      this.#drop(oldest, error)
+    }
+  }
+
+  /** Gives up what waits. */
+  giveUp(error: MqttError, wanted: (item: QueuedPublish) => boolean = () => true): void {
+    for (const item of this.#backlog.select(wanted)) this.#drop(item, error)
+  }
+
+  /** The caller wants it no more: what was sent goes on without him. */
+  abort(item: QueuedPublish): void {
+    const { signal } = item.options
+    if (item.sent) return this.#ends.tell(item, aborted(signal, 'unknown'))
+    this.#drop(item, aborted(signal, item.again ? 'unknown' : 'not-sent'))
+  }
+
+  #drop(item: QueuedPublish, error: MqttError): void {
+    this.#backlog.remove(item)
+    this.#ends.fail(item, error)
+  }
+}
+
+/** Times that `writable` is fulfilled at once, before a turn of the event loop passes. */
+const grantsInTurn = 64
+
+/** The promise behind `client.writable`. */
+export class Room {
+  readonly #host: PublishHost
+  readonly #isThere: (post: boolean) => boolean
+  #waiting: Deferred<void> | undefined
+  /** `post` took nothing since room was last announced. */
+  #refused = false
+  #grants = 0
+
+  /** @param isThere is there room now, also for `post`, which never queues? */
+  constructor(host: PublishHost, isThere: (post: boolean) => boolean) {
+    this.#host = host
+    this.#isThere = isThere
+  }
+
+  /** Fulfils when there is room, rejects when there will be none. */
+  get promise(): Promise<void> {
+    if (this.#host.states.stopping) return rejected(closedError(this.#host.states))
+    const there = this.#isThere(this.#refused)
+    if (there && !this.#refused && ++this.#grants % grantsInTurn > 0) return Promise.resolve()
+    this.#waiting ??= deferred()
+    if (there) this.#host.platform.nextTurn(() => this.tell())
+    return this.#waiting.promise
+  }
+
+  /** Somebody waits for it. */
+  get awaited(): boolean {
+    return this.#waiting !== undefined
+  }
+
+  /** `post` took nothing. */
+  handleRefusal(): void {
+    this.#refused = true
+  }
+
+  /** There may be room again. */
+  tell(): void {
+    if (!this.#isThere(this.#refused)) return
+    this.#refused = false
+    this.#waiting?.resolve()
+    this.#waiting = undefined
+  }
+
+  /** Another message may leave, at `outbound.rate`. Those who wait to post have the first turn, if it is theirs and they take it. */
+  lead(theirs: boolean): void {
+    const flush = (): void => this.#host.flush()
+    if (!theirs || !this.#refused) return flush()
+    this.tell()
+    this.#host.platform.nextTurn(flush)
+  }
+
+  /** There will be none. */
+  close(): void {
+    this.#waiting?.reject(closedError(this.#host.states))
+    this.#waiting = undefined
+  }
+}
+
+/** Milliseconds whose messages may leave at once, after a pause: timers are as late as that. */
+const slack = 50
+
+/** One limit: each unit takes its time. */
+class Lane {
+  readonly #cost: number
+  /** When all that was sent has had its time. */
+  #due = 0
+
+  constructor(amount: number, per: number) {
+    this.#cost = per / amount
+  }
+
+  /** Milliseconds until the next one may leave. */
+  wait(now: number): number {
+    return this.#due - now - Math.max(0, slack - this.#cost)
+  }
+
+  spend(units: number, now: number): void {
+    this.#due = Math.max(this.#due, now) + units * this.#cost
+  }
+}
+
+/** The rate of one client. */
+export class RateLimit {
+  /** Whose turn it is, where both wait: that of QoS 1 and 2, or of QoS 0. */
+  ordered: boolean | undefined
+  readonly #messages: Lane
+  readonly #bytes: Lane
+  readonly #platform: Platform
+  readonly #flush: () => void
+  /** Ends the wait for the next one. */
+  stop: (() => void) | undefined
+
+  /** @param flush called when the next message may leave, after an answer that it may not */
+  constructor(
+    {
+      messages = Number.POSITIVE_INFINITY,
+      bytes = Number.POSITIVE_INFINITY,
+      per = 1000,
+    }: RateOptions,
+    platform: Platform,
+    flush: () => void,
+  ) {
+    this.#messages = new Lane(messages, per)
+    this.#bytes = new Lane(bytes, per)
+    this.#platform = platform
+    this.#flush = flush
+  }
+
+  /** May a message leave now? */
+  get open(): boolean {
+    const now = this.#platform.now()
+    const wait = Math.max(this.#messages.wait(now), this.#bytes.wait(now))
+    if (wait <= 0) return true
+    this.stop ??= this.#platform.setTimer(
+      () => {
+        this.stop = undefined
+        this.#flush()
+      },
+      Math.min(longestTimer, Math.ceil(wait)),
+    )
+    return false
+  }
+
+  /** Is it the turn of those of the other kind, and do some wait? */
+  yields(ordered: boolean, backlog: Backlog, output: PacketWriter): boolean {
+    const yields =
+      this.ordered === !ordered && (ordered ? backlog.immediate : backlog.ordered).length > 0
+    // They may wait for something else.
+    if (yields) output.queueFlush()
+    return yields
+  }
+
+  /** One leaves. */
+  spend(topic: string, payload: Uint8Array, how: Sending): void {
+    const now = this.#platform.now()
+    this.#messages.spend(1, now)
+    this.#bytes.spend(sizeOfMessage(topic, payload, how, 5), now)
+    this.ordered = how.qos === 0
   }
 }

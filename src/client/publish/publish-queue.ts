@@ -5,19 +5,17 @@
  * for what it alone needs. What was sent at QoS 1 and 2 is kept until its last acknowledgement and sent again on the next connection, before anything new
  * [MQTT-4.4.0-1]. Every promise settles, with what is known about the message's fate. It must never keep more than its limits.
  */
-
-import { assertNotAborted, onAbort, rejected } from '../../common/abort.js'
+import { assertNotAborted, type Deferred, deferred, onAbort, rejected } from '../../common/abort.js'
 import { largePayload, withOutcome } from '../../common/outcome.js'
 import { MqttError } from '../../errors.js'
 import type { PacketWriter } from '../connection/packet-writer.js'
 import { type CheckedPublish, payloadBytes, type Sending } from '../options/check-calls.js'
 import { asInvalidOption } from '../options/check-options.js'
 import type { Receipt } from '../options/index.js'
-import { Admission } from './admission.js'
-import { Backlog } from './backlog.js'
-import { Draining } from './draining.js'
+import { Admission, Backlog, RateLimit, Room } from './backlog.js'
 import { Isolation } from './isolation.js'
 import type { Keeper, KeepingHost } from './keeping.js'
+import type { PublishHost } from './ports.js'
 import {
   aged,
   assertSendable,
@@ -28,8 +26,6 @@ import {
   QueuedPublish,
   receipt,
 } from './queued-publish.js'
-import { RateLimit } from './rate-limit.js'
-import { Room } from './room.js'
 import { Settlement } from './settlement.js'
 import { Unacknowledged } from './unacknowledged.js'
 
@@ -329,5 +325,52 @@ export class PublishQueue {
     if (this.size > 0) this.#host.links.connection?.writer.queueFlush()
     this.#room.tell()
     this.draining.tell(false)
+  }
+}
+
+/** Waits for the publishes of one client. */
+export class Draining {
+  readonly #host: PublishHost
+  readonly #backlog: Backlog
+  #idle: Deferred<void> | undefined
+
+  constructor(host: PublishHost, backlog: Backlog) {
+    this.#host = host
+    this.#backlog = backlog
+  }
+
+  /** Fulfils when nothing is queued at QoS 0 and everything sent so far has left. */
+  async flushed(): Promise<void> {
+    const { connection } = this.#host.links
+    if (connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
+    await this.#backlog.immediate.last?.promise.catch(() => undefined)
+    const { promise, resolve, reject } = deferred<void>()
+    connection.writer.onWritten((error) =>
+      error === undefined ? resolve() : reject(withOutcome(error, 'unknown')),
+    )
+    await promise
+  }
+
+  /** Fulfils when nothing is queued or in flight, and what was sent has left. */
+  async drained(): Promise<void> {
+    while (this.open > 0 && !this.#host.states.ended) {
+      this.#idle ??= deferred()
+      await this.#idle.promise
+    }
+    if (this.#host.links.connection !== undefined) await this.flushed().catch(() => undefined)
+  }
+
+  /** A publish is over, or the client is. */
+  tell(over: boolean): void {
+    if (this.#idle === undefined || (!over && this.open > 0)) return
+    this.#idle.resolve()
+    this.#idle = undefined
+  }
+
+  /** Publishes that are on their way, those that a hook has in hand among them. */
+  get open(): number {
+    return (
+      this.#backlog.size + this.#host.publishQueue.inFlight + (this.#host.hooks?.publishing ?? 0)
+    )
   }
 }

@@ -4,7 +4,6 @@
  *
  * It may assume that `admits` was asked before each sending. It must never send a message again on the connection that carried it.
  */
-
 import { tally } from '../../common/counters.js'
 import { withOutcome } from '../../common/outcome.js'
 import { Ring } from '../../common/ring.js'
@@ -15,10 +14,9 @@ import type { Properties } from '../../wire/packets.js'
 import type { PacketWriter } from '../connection/packet-writer.js'
 import type { Sending } from '../options/check-calls.js'
 import { isStored } from '../options/hidden.js'
-import type { Backlog } from './backlog.js'
+import type { Backlog, RateLimit } from './backlog.js'
 import type { Isolation } from './isolation.js'
 import type { KeepingHost } from './keeping.js'
-import { PublishTable } from './publish-table.js'
 import {
   assertTaken,
   identifierInUse,
@@ -31,8 +29,76 @@ import {
   sessionLost,
   sizeOfMessage,
 } from './queued-publish.js'
-import type { RateLimit } from './rate-limit.js'
 import type { Settlement } from './settlement.js'
+
+const least = 16
+/** A table longer than this is not kept for nothing. */
+const mostKept = 4096
+
+/** What was sent and lacks its last acknowledgement. */
+export class PublishTable {
+  size = 0
+  #slots: (QueuedPublish | undefined)[] = []
+
+  get(packetId: number): QueuedPublish | undefined {
+    const item = this.#slots[packetId & (this.#slots.length - 1)]
+    return item?.packetId === packetId ? item : undefined
+  }
+
+  /** Puts an item under its packet identifier, which nothing else has. */
+  add(item: QueuedPublish): void {
+    while (
+      this.#slots.length === 0 ||
+      (this.get(item.packetId) === undefined && this.#isTaken(item.packetId))
+    )
+      this.#double()
+    this.#slots[item.packetId & (this.#slots.length - 1)] = item
+    this.size += 1
+  }
+
+  /** Takes out what was found under this identifier. */
+  delete(packetId: number): void {
+    this.#slots[packetId & (this.#slots.length - 1)] = undefined
+    this.size -= 1
+    if (this.size === 0 && this.#slots.length > mostKept) this.#slots = []
+  }
+
+  clear(): void {
+    this.#slots = []
+    this.size = 0
+  }
+
+  /** All, in the order in which they were sent. */
+  all(): QueuedPublish[] {
+    return this.#slots
+      .filter((item) => item !== undefined)
+      .sort((first, second) => first.order - second.order)
+  }
+
+  /** Those without PUBREC, in the order in which they were sent. */
+  unreleased(): QueuedPublish[] {
+    return this.all().filter((item) => item.released === 0)
+  }
+
+  /** Those with PUBREC, in the order of that. */
+  released(): QueuedPublish[] {
+    const items = this.all().filter((item) => item.released > 0)
+    return items.sort((first, second) => first.released - second.released)
+  }
+
+  #isTaken(packetId: number): boolean {
+    return this.#slots[packetId & (this.#slots.length - 1)] !== undefined
+  }
+
+  // No two of them meet in the longer one.
+  #double(): void {
+    const items = this.all()
+    this.#slots = new Array<QueuedPublish | undefined>(
+      Math.max(least, this.#slots.length * 2),
+    ).fill(undefined)
+    for (const item of items) this.#slots[item.packetId & (this.#slots.length - 1)] = item
+  }
+}
 
 /** Milliseconds for which CONNECT waits for a count: what a store that works needs at most, and far less than a server waits for CONNECT. */
 const longestCount = 1000

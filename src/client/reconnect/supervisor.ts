@@ -4,7 +4,6 @@
  * Pure: no timer, no clock (`now` is an argument), no promise; randomness is passed in. States are objects, each with its own answers; `core.ts`
  * carries the steps out. It never asks for two dials at a time.
  */
-
 import { longestTimer } from '../../common/schema.js'
 import { SparseSet } from '../../common/sparse.js'
 import { describe, MqttError } from '../../errors.js'
@@ -12,7 +11,6 @@ import type { ReconnectPolicy } from '../options/check-options.js'
 import type { Verdict } from '../options/index.js'
 import type { Blame } from '../session/refusal.js'
 import type { BrokerList, Failure } from './brokers.js'
-import { verdictOf, verdicts } from './verdicts.js'
 
 /** Milliseconds between dials that do not wait for the backoff: wake-ups, `reconnect()`, our own replacements. */
 export const wakeInterval = 1000
@@ -255,4 +253,31 @@ function exhausted(cause: MqttError): Step {
       },
     ),
   }
+}
+
+export const verdicts: readonly Verdict[] = ['retry', 'refresh', 'next', 'stop']
+
+/** CONNACK reason codes that may pass: Unspecified error, Server unavailable, Server busy, Quota exceeded, Connection rate exceeded. */
+const passing: readonly number[] = [0x80, 0x88, 0x89, 0x97, 0x9f]
+/** Bad User Name or Password, Not authorized. */
+const credentials: readonly number[] = [0x86, 0x87]
+/** DISCONNECT reason codes after which the same server is not asked again: Bad authentication method, Use another server, Server moved. */
+const departed: readonly number[] = [0x8c, 0x9c, 0x9d]
+/** Session taken over, Administrative action. */
+const final: readonly number[] = [0x8e, 0x98]
+
+/** The default decision; `refreshable` where the next attempt may be made with something else. */
+export function verdictOf({ code, reasonCode = 0 }: MqttError, refreshable = false): Verdict {
+  // An option or a URL that is wrong: another try does not cure it.
+  if (code.endsWith('_OPTION') || code.endsWith('_URL')) return refreshable ? 'retry' : 'next'
+  if (code === 'ERR_CONNECT_REFUSED') {
+    if (credentials.includes(reasonCode)) return 'refresh'
+    return passing.includes(reasonCode) ? 'retry' : 'next'
+  }
+  if (code === 'ERR_SERVER_DISCONNECT' || code === 'ERR_SESSION_TAKEN_OVER') {
+    if (final.includes(reasonCode)) return 'stop'
+    if (credentials.includes(reasonCode)) return 'refresh'
+    return departed.includes(reasonCode) ? 'next' : 'retry'
+  }
+  return code === 'ERR_CLOSED' || code === 'ERR_ABORTED' ? 'stop' : 'retry'
 }

@@ -4,7 +4,6 @@
  * One response subscription serves all requests of a client. It may assume that the client restores subscriptions after a reconnect; it keeps
  * every request settled exactly once: by its answer, its deadline, its signal, a failure on the way, or the end of the client.
  */
-
 import {
   aborted,
   assertNotAborted,
@@ -26,10 +25,28 @@ import {
 } from '../../common/schema.js'
 import { MqttError, type Outcome } from '../../errors.js'
 import { isShared, validateTopicName } from '../../wire/topics.js'
-import { assertTopicName, checkedTopic, isVersion4, payloadBytes } from '../options/check-calls.js'
+import {
+  assertTopicName,
+  checkedTopic,
+  isVersion4,
+  payloadBytes,
+  type Spoken,
+} from '../options/check-calls.js'
 import { leftOut, propertiesWith, qos } from '../options/check-options.js'
-import type { Handling, ListenOptions, Message, Payload, RequestOptions } from '../options/index.js'
-import type { RequestClient, RequestHost } from './ports.js'
+import type {
+  ClientEvents,
+  ClientState,
+  Filters,
+  Handler,
+  Handling,
+  ListenOptions,
+  Message,
+  Negotiated,
+  Payload,
+  PublishOptions,
+  RequestOptions,
+} from '../options/index.js'
+import type { Platform } from '../platform.js'
 import { remoteError } from './remote.js'
 
 /** Bytes of Correlation Data. */
@@ -376,4 +393,27 @@ function responseTopic(information: string | undefined, id: string): string {
 
 function keyOf(correlationData: Uint8Array): string {
   return String.fromCharCode(...correlationData)
+}
+
+/** A client, as requests and responders use it. */
+export interface RequestClient {
+  readonly state: ClientState
+  /** Settles at the end of the client with what ended it; never rejects. */
+  readonly closed: Promise<MqttError | undefined>
+  /** Undefined before the first CONNACK. */
+  readonly negotiated: Pick<Negotiated, 'responseInformation'> | undefined
+  publish(topic: string, payload: Payload, options: PublishOptions): Promise<unknown>
+  listen(filters: Filters, handler: Handler, options: ListenOptions): Promise<Handling>
+  on<K extends 'state' | 'connect'>(type: K, listener: (event: ClientEvents[K]) => void): () => void
+}
+
+/** What requests and responders need. */
+export interface RequestHost extends Spoken {
+  readonly session: Spoken['session'] & {
+    readonly sendWindow: { asking: number; answersOn: string | undefined }
+  }
+  readonly client: RequestClient
+  readonly platform: Pick<Platform, 'random' | 'setTimer'>
+  /** Tells of a request that was refused before it began, and gives the rejection. */
+  readonly publishQueue?: { refuse(topic: unknown, error: unknown): Promise<never> }
 }

@@ -35,9 +35,8 @@ import type {
   Responding,
   RespondOptions,
 } from '../options/index.js'
-import type { RequestHost } from './ports.js'
 import { toldOf, unsendable } from './remote.js'
-import { assertVersion, isStopping } from './request.js'
+import { assertVersion, isStopping, type RequestHost } from './request.js'
 
 type Allow = (responseTopic: string, message: Message) => boolean
 

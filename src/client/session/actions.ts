@@ -35,3 +35,55 @@ export type Action =
   | { readonly type: 'close'; readonly error: MqttError; readonly reasonCode: number | undefined }
   /** The server exceeded our Receive Maximum, for the first time on this connection; it is borne with. */
   | { readonly type: 'exceeded' }
+
+/**
+ * A change to the persistent session state (section 4.1): `put-release` our PUBREL, `put-inbound` the identifier of an incoming QoS 2 message that was
+ * taken, `delete-inbound` after its PUBREL.
+ */
+export type PersistOperation = 'put-release' | 'put-inbound' | 'delete-inbound'
+
+/** Where the session state is kept. */
+export interface PersistPort {
+  /** False where nothing has to be asked for. */
+  readonly durable: boolean
+  /** True where repeats of what was received on earlier connections are found by their content: they get tickets as messages do. */
+  readonly recognises?: boolean
+  /** Asks for a write; `granted` is called once it is safe, unless the session is reset before. Only where `durable`. */
+  request(operation: PersistOperation, id: number, granted: () => void): void
+  /** PINGRESP came: the server has read what was sent before PINGREQ. */
+  confirm(): void
+  /** The session is gone: what is kept of it is void. */
+  reset(): void
+}
+
+const nothing = (): undefined => undefined
+
+/** Keeps nothing. */
+export const forgetful: PersistPort = {
+  durable: false,
+  request: nothing,
+  confirm: nothing,
+  reset: nothing,
+}
+
+/** Queue of acknowledgements, packed as `writePackedAck` takes them. Its array is kept: a turn of acknowledgements allocates nothing. */
+export class AckQueue {
+  /** Those from `head` to `tail` wait: taking the oldest raises `head`. */
+  readonly entries: number[] = []
+  head = 0
+  tail = 0
+
+  get length(): number {
+    return this.tail - this.head
+  }
+
+  push(packetType: number, id: number, reasonCode: number): void {
+    if (this.head === this.tail) this.head = this.tail = 0
+    this.entries[this.tail++] = (packetType << 24) | (reasonCode << 16) | id
+  }
+
+  /** Forgets all of them, and the array. */
+  clear(): void {
+    this.entries.length = this.head = this.tail = 0
+  }
+}

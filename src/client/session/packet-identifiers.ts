@@ -5,8 +5,73 @@
  * earlier one may have left QoS 2 exchanges half done: identifiers are cleared there, by a PUBREL of their own, before they are used.
  */
 import { PUBREL } from '../../wire/constants.js'
-import type { AckQueue } from './ack-queue.js'
-import { IdTable, maximumPacketIdentifier } from './id-table.js'
+import type { AckQueue } from './actions.js'
+
+const pageBits = 8
+const pageSize = 1 << pageBits
+
+/** Highest packet identifier (section 2.2.1). */
+export const maximumPacketIdentifier = 65_535
+
+/** State by packet identifier. */
+export class IdTable {
+  /** How many identifiers are in use. */
+  size = 0
+  readonly #pages: (Uint8Array | undefined)[] = []
+  readonly #used: number[] = []
+  #spare: Uint8Array | undefined
+
+  get(id: number): number {
+    const page = this.#pages[id >> pageBits]
+    return page === undefined ? 0 : (page[id & (pageSize - 1)] as number)
+  }
+
+  set(id: number, state: number): void {
+    const index = id >> pageBits
+    const offset = id & (pageSize - 1)
+    const page = this.#pages[index] ?? this.#open(index)
+    const before = page[offset] as number
+    page[offset] = state
+    if (before === 0 && state !== 0) this.#count(index, 1)
+    else if (before !== 0 && state === 0) this.#count(index, -1)
+  }
+
+  /** Gives every identifier in use the state that `change` makes of its own. */
+  update(change: (state: number) => number): void {
+    this.#pages.forEach((page, index) => {
+      if (page === undefined) return
+      for (let offset = 0; offset < pageSize; offset++) {
+        const before = page[offset] as number
+        if (before !== 0) this.set((index << pageBits) | offset, change(before))
+      }
+    })
+  }
+
+  clear(): void {
+    this.#pages.length = 0
+    this.#spare = undefined
+    this.size = 0
+  }
+
+  #open(index: number): Uint8Array {
+    const page = this.#spare ?? new Uint8Array(pageSize)
+    this.#spare = undefined
+    while (this.#pages.length <= index) this.#pages.push(undefined)
+    this.#pages[index] = page
+    this.#used[index] = 0
+    return page
+  }
+
+  #count(index: number, change: 1 | -1): void {
+    this.size += change
+    const used = (this.#used[index] as number) + change
+    this.#used[index] = used
+    if (used === 0) {
+      this.#spare = this.#pages[index]
+      this.#pages[index] = undefined
+    }
+  }
+}
 
 // States of a packet identifier of ours.
 export const AWAIT_PUBACK = 1

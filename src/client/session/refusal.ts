@@ -3,10 +3,13 @@
  *
  * Pure. It must never put text of the peer into a message: that stays in `reasonString`.
  */
+
+import { SparseMap } from '../../common/sparse.js'
 import { describe, MqttError, type MqttErrorCode, type Outcome, printable } from '../../errors.js'
 import { speaksHttp, speaksTls } from '../../wire/framer.js'
 import type { ServerPacket } from '../../wire/packets.js'
 import { reasonName } from '../../wire/reason-codes.js'
+import type { AckQueue, Action, PersistPort } from './actions.js'
 
 /** What does not fit, and whose limit it is. */
 export function tooLarge(size: number, limit: number): MqttError {
@@ -97,4 +100,53 @@ export function failUnexpected(
   { type }: ServerPacket,
 ): void {
   session.fail(0x82, `${type.toUpperCase()} is not expected here`, 'ERR_UNEXPECTED_PACKET')
+}
+
+/** A window answers this when the peer broke the protocol; `fail` was called. */
+export const FAULT = -2
+
+/** The session, as its windows see it. */
+export interface WindowHost {
+  readonly acks: AckQueue
+  readonly actions: Action[]
+  readonly persistence: PersistPort
+  /** The peer broke the protocol: ends the connection with this reason code, whose name is the message where none is given. */
+  fail(reasonCode: number, message?: string): void
+}
+
+/** Connections in a row that a message ends before it is read past. */
+export const mostFaultyEnds = 3
+/** Messages that are known, at most. */
+const mostFaulty = 64
+
+/** Counts by what a message is known again by. */
+export class FaultyMessages {
+  /** A Will Delay Interval came in a PUBLISH: that is reported once. */
+  willDelay = false
+  readonly #ends = new SparseMap<string, number>()
+  /** This connection ends at one. */
+  #ended = false
+
+  /** True for a message that is read past from now on. */
+  isPassed(key: string): boolean {
+    return (this.#ends.get(key) ?? 0) >= mostFaultyEnds
+  }
+
+  /** This connection ends at the message. */
+  note(key: string): void {
+    if (this.#ended) return
+    this.#ended = true
+    const ends = (this.#ends.get(key) ?? 0) + 1
+    this.#ends.delete(key)
+    this.#ends.set(key, ends)
+    for (const oldest of this.#ends.keys())
+      if (this.#ends.size > mostFaulty) this.#ends.delete(oldest)
+  }
+
+  /** A connection that was up is over. Where something else ended it, no message ended several in a row. */
+  handleLost(): void {
+    if (!this.#ended)
+      for (const key of this.#ends.keys()) if (!this.isPassed(key)) this.#ends.delete(key)
+    this.#ended = false
+  }
 }

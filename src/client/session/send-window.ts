@@ -20,8 +20,7 @@ import {
   PacketIdentifiers,
   STORING_RELEASE,
 } from './packet-identifiers.js'
-import type { WindowHost } from './window-host.js'
-import { FAULT } from './window-host.js'
+import { FAULT, type WindowHost } from './refusal.js'
 
 // What the send window answers.
 /** The exchange is over; its identifier is free. */

@@ -17,16 +17,13 @@ import type {
 } from '../../wire/packets.js'
 import type { TopicRecord } from '../../wire/topic-table.js'
 import type { Negotiated } from '../options/negotiated.js'
-import { AckQueue } from './ack-queue.js'
-import type { Action } from './actions.js'
+import { AckQueue, type Action, forgetful, type PersistPort } from './actions.js'
 import { InboundAliases, OutboundAliases } from './aliases.js'
 import { AuthExchange } from './auth-exchange.js'
-import { FaultyMessages } from './faulty-messages.js'
 import { KeepAlive } from './keep-alive.js'
 import { negotiate, objectionTo } from './limits.js'
-import { forgetful, type PersistPort } from './persistence.js'
 import { ReceiveWindow } from './receive-window.js'
-import { broken, failUnexpected, nameOf } from './refusal.js'
+import { broken, FaultyMessages, failUnexpected, nameOf } from './refusal.js'
 import { DONE, SendWindow } from './send-window.js'
 
 /** What a session needs to know before it starts. */

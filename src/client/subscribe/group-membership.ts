@@ -4,13 +4,24 @@
  *
  * It assumes that its readers go on. It must never acknowledge what was not handled, and never unsubscribe what another reader on this client has.
  */
-
 import { deferred, silent, within } from '../../common/abort.js'
 import { closedError } from '../../common/outcome.js'
 import { MqttError } from '../../errors.js'
 import type { ClientAccess, LeavingShare, ShareBook, ShareReader } from '../access.js'
-import type { Handling, Lag, LagSource, Message } from '../options/index.js'
-import type { SharingClient } from './sharing-client.js'
+import type {
+  ClientEvents,
+  Filters,
+  Handler,
+  Handling,
+  Lag,
+  LagSource,
+  ListenerOptions,
+  ListenOptions,
+  Message,
+  SubscribeOptions,
+  Subscription,
+  Unlisten,
+} from '../options/index.js'
 
 /** Milliseconds between two looks at a reader that is not done. */
 const step = 20
@@ -229,4 +240,22 @@ export class GroupMembership {
   #sleep(delay: number): Promise<void> {
     return new Promise((resolve) => void this.#of.behind.platform.setTimer(resolve, delay))
   }
+}
+
+/** A client of this copy of the package. */
+export interface SharingClient {
+  /** Settles once, when the client is closed. */
+  readonly closed: Promise<unknown>
+  /** Subscribes at once, in any state. */
+  subscription(filters: Filters, options?: SubscribeOptions): Subscription
+  /** Subscribes and calls a handler with each message. */
+  listen(filters: Filters, handler: Handler, options?: ListenOptions): Promise<Handling>
+  /** Ends subscriptions on the broker. */
+  unsubscribe(filters: string): Promise<unknown>
+  /** Adds a listener of events. */
+  on<K extends keyof ClientEvents>(
+    type: K,
+    listener: (event: ClientEvents[K]) => void,
+    options?: ListenerOptions,
+  ): Unlisten
 }

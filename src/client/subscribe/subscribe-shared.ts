@@ -34,8 +34,7 @@ import type {
   SharedSubscription,
   Subscription,
 } from '../options/index.js'
-import { GroupMembership, type LagCall } from './group-membership.js'
-import type { SharingClient } from './sharing-client.js'
+import { GroupMembership, type LagCall, type SharingClient } from './group-membership.js'
 
 /** Milliseconds that `drain()` waits, and those in which nothing may come. */
 const patience = 30_000

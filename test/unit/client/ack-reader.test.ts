@@ -1,6 +1,6 @@
 /** Acknowledgements read where they lie: exactly what the decoder makes of them. */
 import { describe, expect, it } from 'vitest'
-import { takeAck } from '../../../src/client/connection/ack-reader.js'
+import { takeAck } from '../../../src/client/connection/packet-reader.js'
 import type { ConnectionHost } from '../../../src/client/connection/ports.js'
 import { UNKNOWN } from '../../../src/client/session/send-window.js'
 import { decodeServerPacket } from '../../../src/wire/decode-server.js'

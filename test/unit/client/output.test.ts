@@ -1,14 +1,14 @@
 /** The output buffers: whose they are and when, what leaves together, and where it stops. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { mostWrites } from '../../../src/client/connection/packet-writer.js'
 import {
   giveBuffer,
   largeBuffer,
   sliceBuffer,
   smallBuffer,
   takeBuffer,
-} from '../../../src/client/connection/write-buffers.js'
+} from '../../../src/client/connection/outgoing-bytes.js'
+import { mostWrites } from '../../../src/client/connection/packet-writer.js'
 import type { PublishPacket } from '../../../src/wire/packets.js'
 import { ack, type StubWorld, stubbed, watched } from './stub.js'
 

@@ -2,7 +2,7 @@
 
 import { BaseClient } from '../../../src/client/client.js'
 import type { ClientOptions } from '../../../src/client/options/index.js'
-import { spaced } from '../../../src/client/reports.js'
+import { spaced } from '../../../src/client/platform.js'
 import { type Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'

@@ -12,7 +12,7 @@ import type {
   Payload,
   PublishOptions,
 } from '../../../src/client/options/index.js'
-import type { RequestHost } from '../../../src/client/request/ports.js'
+import type { RequestHost } from '../../../src/client/request/request.js'
 import { noTicket } from '../../../src/client/session/receive-window.js'
 import { asyncDisposeSymbol } from '../../../src/common/dispose.js'
 import { Piece } from '../../../src/common/message-memory.js'

@@ -1,7 +1,7 @@
 /** Acknowledgements leave together before the turn has ended, few at first on a new connection; a turn of consumers is told from the next. */
 import { describe, expect, it } from 'vitest'
-import { TurnEnd } from '../../../src/client/connection/turn-end.js'
-import { ReaderTurns } from '../../../src/client/deliver/reader-turns.js'
+import { TurnEnd } from '../../../src/client/connection/stream-writer.js'
+import { ReaderTurns } from '../../../src/client/deliver/buffer.js'
 import type { ClientOptions, Subscription } from '../../../src/client/options/index.js'
 import type { Platform } from '../../../src/client/platform.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'

@@ -1,11 +1,14 @@
 /** What the tests of the pure session share. Outputs are taken as the driver takes them; there is no clock: times are arguments. */
 import { expect } from 'vitest'
-import type { Action } from '../../../../src/client/session/actions.js'
-import type { PersistOperation, PersistPort } from '../../../../src/client/session/persistence.js'
+import type {
+  Action,
+  PersistOperation,
+  PersistPort,
+} from '../../../../src/client/session/actions.js'
 import { REPEAT } from '../../../../src/client/session/receive-window.js'
+import { FAULT } from '../../../../src/client/session/refusal.js'
 import { CLEARED, DONE, RELEASED, UNKNOWN } from '../../../../src/client/session/send-window.js'
 import { Session, type SessionConfig } from '../../../../src/client/session/session.js'
-import { FAULT } from '../../../../src/client/session/window-host.js'
 import { PUBACK, PUBCOMP, PUBREC } from '../../../../src/wire/constants.js'
 import type { ConnackPacket, ConnectPacket, Properties } from '../../../../src/wire/packets.js'
 

@@ -1,7 +1,10 @@
 /** Packet identifiers (section 2.2.1): their table, which one is next, and those of a session whose past this process does not know. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { IdTable, maximumPacketIdentifier } from '../../../../src/client/session/id-table.js'
+import {
+  IdTable,
+  maximumPacketIdentifier,
+} from '../../../../src/client/session/packet-identifiers.js'
 import { connected, type Driven, inherited } from './drive.js'
 
 const times = (count: number): number[] => Array.from({ length: count }, (_, index) => index)

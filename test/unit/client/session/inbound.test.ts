@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { AckQueue } from '../../../../src/client/session/ack-queue.js'
+import { AckQueue } from '../../../../src/client/session/actions.js'
 import { type Ack, connected, type Driven, durablyConnected } from './drive.js'
 
 /** How identifier 5 comes into a state; what a PUBLISH at QoS 1 and 2 with it is then, and a PUBREL. */

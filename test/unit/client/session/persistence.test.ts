@@ -1,6 +1,6 @@
 /** A session that is kept in a store: what waits for the store, answers that come late, and what an earlier process left. */
 import { describe, expect, it } from 'vitest'
-import { forgetful, type PersistPort } from '../../../../src/client/session/persistence.js'
+import { forgetful, type PersistPort } from '../../../../src/client/session/actions.js'
 import { QOS2_EARLIER } from '../../../../src/client/session/receive-window.js'
 import { connackPacket, connected, connectPacket, Driven, durablyConnected } from './drive.js'
 
