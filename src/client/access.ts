@@ -72,7 +72,7 @@ export interface ShareReader {
   /** It has a message in hand. */
   readonly busy: boolean
   /** What it was given; acknowledged ones among them. */
-  readonly outstanding: { readonly messages: readonly { readonly settled: boolean }[] }
+  readonly unacknowledged: { readonly messages: readonly { readonly settled: boolean }[] }
   readonly config: { readonly ack: string }
 }
 
@@ -80,7 +80,7 @@ export interface ShareReader {
 export interface SubscriptionAccess {
   /** Whether a loop runs: then what it has in hand is waited for. */
   readonly readers: { iterating: boolean }
-  readonly outstanding: {
+  readonly unacknowledged: {
     /** The next message that waits, in the turn that runs. */
     next(): Message | undefined
     /** The turn is over: `handleTurnEnd()` is to be called. */
@@ -119,9 +119,9 @@ export interface ClientAccess {
     setTimer(callback: () => void, delay: number): () => void
     random?(): number
   }
-  readonly registry?: { readonly membership: ShareBook }
+  readonly subscriptions?: { readonly membership: ShareBook }
   readonly session?: PingedSession
-  readonly links?: {
+  readonly connections?: {
     pump(): void
     /** The connection that is up, which can be cut as the network cuts it. */
     readonly connection?: { destroy(error: MqttError): void } | undefined

@@ -48,7 +48,7 @@ import type {
   Filters,
   Handler,
   Handling,
-  ListenOptions as HandlingOptions,
+  ListenOptions as ListenOptions,
   Hooks,
   ListenerOptions,
   Message,
@@ -108,13 +108,13 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /** What a person wants to see: where it stands, and what waits. */
   override toJSON(): object {
-    const { publishQueue, registry, links } = this.#core
+    const { publishQueue, subscriptions, connections } = this.#core
     return {
       ...this,
-      endpoint: links.dialled.endpoint,
+      endpoint: connections.dialled.endpoint,
       queued: publishQueue.size,
       inFlight: publishQueue.inFlight,
-      subscriptions: registry.filters,
+      subscriptions: subscriptions.filters,
     }
   }
 
@@ -222,11 +222,11 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * Subscribes and calls a handler with each message, in order; a message is acknowledged when its handler is done.
    * @throws MqttError as `subscribe`, and ERR_INVALID_HANDLER
    */
-  async listen(filters: Filters, handler: Handler, options?: HandlingOptions): Promise<Handling>
+  async listen(filters: Filters, handler: Handler, options?: ListenOptions): Promise<Handling>
   async listen(
     filters: Filters,
     handler: Handler,
-    options?: HandlingOptions,
+    options?: ListenOptions,
     more?: unknown,
   ): Promise<Handling> {
     assertLast(more)
@@ -257,7 +257,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
       assertOpen(states, states.stopping)
       const call = unsubscribeCall(filters, options, this.#core)
       const results = await unsubscribe(
-        this.#core.registry,
+        this.#core.subscriptions,
         call.filters,
         call.userProperties,
         call.signal,
@@ -427,8 +427,8 @@ const requests = /* @__PURE__ */ new WeakMap<BaseClient, Requests>()
 function subscribed(core: Core, { requests, options }: CheckedSubscription): Consumer {
   assertOpen(core.states, core.states.stopping)
   const consumer = new Consumer(core, options)
-  consumer.subscription = new SubscriptionHandle(consumer, core.registry)
-  consumer.ready = core.registry.subscribe(consumer, requests, options)
+  consumer.subscription = new SubscriptionHandle(consumer, core.subscriptions)
+  consumer.ready = core.subscriptions.subscribe(consumer, requests, options)
   const stop = onAbort(options.until, () => consumer.leave())
   if (consumer.ended) stop()
   else consumer.onLeave = stop

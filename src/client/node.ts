@@ -124,10 +124,10 @@ function tellUnsent(): void {
   for (const entry of attended) {
     const client = entry.deref()
     if (client === undefined) continue
-    const { publishQueue, links, clientId, states } = client
+    const { publishQueue, connections, clientId, states } = client
     const idle = states.current === 'idle'
     if (idle) tellUnconnected(client)
-    const { connection } = links
+    const { connection } = connections
     const publishes = publishQueue.size + publishQueue.inFlight
     const bytes = connection === undefined ? 0 : connection.writer.end - connection.writer.left
     if (publishes + bytes === 0) continue
@@ -147,9 +147,9 @@ function tellUnsent(): void {
 
 /** Nobody called `connect()`, and a call waits for it. */
 function tellUnconnected(client: ClientInternals): void {
-  const { publishQueue, registry } = client
+  const { publishQueue, subscriptions } = client
   const what =
-    registry.filters > 0
+    subscriptions.filters > 0
       ? 'a subscription waits'
       : publishQueue.awaited
         ? 'client.writable waits'

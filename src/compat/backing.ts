@@ -135,7 +135,7 @@ export class BackingClient {
         cause,
       },
     )
-    if (this.connected) this.core[access]().links?.connection?.destroy(error)
+    if (this.connected) this.core[access]().connections?.connection?.destroy(error)
   }
 
   /** Ends the client: at once, or when everything published is acknowledged. `waits`: something is not; without a connection it has the time of one. */

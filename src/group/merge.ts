@@ -53,14 +53,14 @@ export function named(message: object, member: string): GroupMessage {
 // Another copy of the package may have other names.
 function behindOf(from: Subscription): SubscriptionAccess | undefined {
   const behind = (from as { [access]?(): Partial<SubscriptionAccess> })[access]?.()
-  return behind?.outstanding?.endTurn === undefined || behind.readers === undefined
+  return behind?.unacknowledged?.endTurn === undefined || behind.readers === undefined
     ? undefined
     : (behind as SubscriptionAccess)
 }
 
 // Nobody asks for more, which would end the turn as well.
 function endTurn({ behind, member }: Source): void {
-  behind?.outstanding.endTurn()
+  behind?.unacknowledged.endTurn()
   ;(member.client as { [access]?(): ClientAccess })[access]?.().handleTurnEnd?.()
 }
 
@@ -221,7 +221,7 @@ export class Merge {
     if (ready !== undefined && source.leaving) this.#forget()
     if (ready !== undefined) return ready
     if (source.waiting || source.end !== undefined) return undefined
-    const message = behind === undefined ? from.read() : behind.outstanding.next()
+    const message = behind === undefined ? from.read() : behind.unacknowledged.next()
     return message && named(message, member.name)
   }
 

@@ -325,10 +325,10 @@ export class SessionLink {
       log: () => undefined,
       session: this.session,
       options: { maximumPacketSize: 1 << 20, memoryBudget: 1 << 22 },
-      registry: { filters: 0 },
+      subscriptions: { filters: 0 },
       events: { transition: (change: () => void) => change(), emit: () => undefined },
       publishQueue: {
-        unacknowledged: {
+        sent: {
           handleAcknowledged: (_type: number, id: number, code: number) =>
             done('acknowledged', id, code),
           handleReleased: (id: number, code: number) => done('released', id, code),
@@ -336,7 +336,7 @@ export class SessionLink {
         flush: () => undefined,
       },
       counters: undefined,
-      links: {
+      connections: {
         inbox: {
           handleMessage: (view: PublishView, { name }: TopicRecord, ticket: number) => {
             this.#handleMessage(view, name, ticket)

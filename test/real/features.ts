@@ -4,7 +4,7 @@ import { aliases } from './features/aliases.js'
 import { connecting, transportFeatures } from './features/connecting.js'
 import { expiry } from './features/expiry.js'
 import { limits } from './features/limits.js'
-import { links } from './features/links.js'
+import { connections } from './features/links.js'
 import { names } from './features/names.js'
 import { publishing } from './features/publishing.js'
 import { recovery } from './features/recovery.js'
@@ -18,7 +18,7 @@ import type { Feature } from './target.js'
 export const features: readonly Feature[] = [
   ...transportFeatures,
   ...connecting,
-  ...links,
+  ...connections,
   ...publishing,
   ...aliases,
   ...names,

@@ -178,7 +178,7 @@ export class Connection implements ReaderOwner, WriterOwner {
       this.writer.stop()
       this.reader.stop()
       this.writer.abandon(error ?? broken('ERR_CONNECTION_LOST'))
-      this.#host.links.handleClosed(error)
+      this.#host.connections.handleClosed(error)
     })
   }
 }

@@ -97,8 +97,8 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     { protocolVersion, properties }: ConnectPacket,
     owner: ReaderOwner,
   ) {
-    const { links, options, platform } = host
-    const { inbox } = links
+    const { connections, options, platform } = host
+    const { inbox } = connections
     const { maximumPacketSize = options.maximumPacketSize } = properties
     const skips = options.oversized === 'skip'
     const found: FrameOptions = {
@@ -118,7 +118,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     this.#options = found
     this.#topics = new TopicTable(options.memoryBudget * topicShare)
     this.#reads = platform.reads?.(inbox, this)
-    if (links.scanner !== undefined) this.useScanner(links.scanner)
+    if (connections.scanner !== undefined) this.useScanner(connections.scanner)
   }
 
   /** Reads with this scanner, from the end of the packet on that is coming in. */
@@ -213,7 +213,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
       return
     if (isUnowned(type, bytes, body, end)) return this.#handleUnowned()
     const packet = readControl(bytes, start, body, end, this.#version)
-    this.#host.links.watch?.('in', packet)
+    this.#host.connections.watch?.('in', packet)
     if (type !== CONNACK && type !== AUTH && !this.#expected) return
     if (
       'properties' in packet &&
@@ -260,13 +260,13 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   }
 
   #handleControl(packet: ServerPacket, now: number): void {
-    const { counters, links, platform } = this.#host
+    const { counters, connections, platform } = this.#host
     if (packet.type === 'pingresp') counters?.handlePong(now)
     const take = (at: number): void => {
       this.#session.handlePacket(packet, at)
       this.#owner.act()
     }
-    const verified = packet.type === 'connack' ? links.verify(packet) : undefined
+    const verified = packet.type === 'connack' ? connections.verify(packet) : undefined
     if (verified === undefined) return take(now)
     // Nothing more is read before it is known whether this packet counts.
     this.hold()
@@ -307,11 +307,11 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     const { userPropertyCount, subscriptionIdentifierCount } = view
     if (
       userPropertyCount + subscriptionIdentifierCount > 0 &&
-      holdsTooMuch(view, this.#host.registry.filters)
+      holdsTooMuch(view, this.#host.subscriptions.filters)
     )
       return this.#refuse(0x97)
     if (this.#owner.writer.watched) {
-      this.#host.links.watch?.('in', view.packet())
+      this.#host.connections.watch?.('in', view.packet())
       if (this.#owner.over) return
     }
     if (framer.size > framer.maximumPacketSize) {
@@ -430,7 +430,7 @@ export function handleAck(
   if (packetType === PUBREL) return session.receiveWindow.handlePubrel(packetId)
   const verdict = session.sendWindow.handleAck(packetType, packetId, reasonCode)
   if (verdict === DONE)
-    publishQueue.unacknowledged.handleAcknowledged(packetType, packetId, reasonCode, properties)
-  else if (verdict === RELEASED) publishQueue.unacknowledged.handleReleased(packetId, reasonCode)
+    publishQueue.sent.handleAcknowledged(packetType, packetId, reasonCode, properties)
+  else if (verdict === RELEASED) publishQueue.sent.handleReleased(packetId, reasonCode)
   else if (verdict === CLEARED) publishQueue.flush()
 }

@@ -60,7 +60,7 @@ export class PacketWriter extends StreamWriter {
 
   /** To be called when a read or a turn begins, and for each new listener. */
   lookForWatchers(): void {
-    this.watched = this.#host.links.watch !== undefined
+    this.watched = this.#host.connections.watch !== undefined
   }
 
   /**
@@ -121,7 +121,7 @@ export class PacketWriter extends StreamWriter {
       if (writer.length >= largeBuffer) this.flush()
     }
     if (this.watched)
-      this.#host.links.watch?.('out', publishPacket(topic, payload, how, packetId, alias, again))
+      this.#host.connections.watch?.('out', publishPacket(topic, payload, how, packetId, alias, again))
     return size
   }
 
@@ -131,7 +131,7 @@ export class PacketWriter extends StreamWriter {
     this.queueFlush()
     writeControl(this.writer, packet, this.#version)
     this.#count(mark, 0)
-    this.#host.links.watch?.('out', packet)
+    this.#host.connections.watch?.('out', packet)
   }
 
   /** Writes DISCONNECT in the longest form that the server takes, behind the acknowledgements: nothing follows it [MQTT-3.14.4-1]. */
@@ -203,7 +203,7 @@ export class PacketWriter extends StreamWriter {
     if (this.isMute) return count
     this.lookForWatchers()
     const { writer } = this
-    const { session, counters, links, options } = this.#host
+    const { session, counters, connections, options } = this.#host
     const { acks } = session
     while (acks.length > 0 && count < most) {
       const ack = acks.entries[acks.head++] as number
@@ -217,7 +217,7 @@ export class PacketWriter extends StreamWriter {
         return count
       }
       if (counters !== undefined) counters.packetsSent += 1
-      if (this.watched) links.watch?.('out', acknowledgement(ack))
+      if (this.watched) connections.watch?.('out', acknowledgement(ack))
     }
     if (acks.length === 0 && acks.entries.length > mostIdleAcks) acks.clear()
     if (this.piled > options.memoryBudget)

@@ -14,8 +14,8 @@ import type { Action } from '../session/actions.js'
 /** The client that a connection belongs to. */
 export interface ConnectionHost extends ClientContext {
   /** How many filters are subscribed to. */
-  readonly registry: { readonly filters: number }
-  readonly links: {
+  readonly subscriptions: { readonly filters: number }
+  readonly connections: {
     /** A scanner that finds frames faster; undefined without one, or before it is loaded. */
     readonly scanner: FrameScanner | undefined
     /** Where messages go. */
@@ -29,7 +29,7 @@ export interface ConnectionHost extends ClientContext {
   }
   /** Where our messages come from, and their acknowledgements go. */
   readonly publishQueue: {
-    readonly unacknowledged: {
+    readonly sent: {
       /** What CONNECT waits for. */
       readonly counting: Promise<void> | undefined
       /** The last one of a publish: a packet of this type. */

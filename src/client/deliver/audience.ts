@@ -24,7 +24,7 @@ export interface Recipient {
 }
 
 /** What is known of the filters of one client and of its server. */
-export class Audience {
+export class Recipients {
   readonly #identified: ReadRoute[] = []
   /** Filters that were left last: copies for them may still be under way. */
   readonly #left = new SparseSet<ReadRoute>()

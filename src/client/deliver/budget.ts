@@ -53,7 +53,7 @@ export class Budget {
 
   /** A read begins. */
   handleRead(): void {
-    this.#room = this.#host.options.memoryBudget - this.#host.links.held
+    this.#room = this.#host.options.memoryBudget - this.#host.connections.held
   }
 
   /** Bytes come in, or go. */
@@ -115,8 +115,8 @@ export class Budget {
 
   // The message that had no room is taken; nothing behind it is read before there is room for another.
   #waitsForReaders(): boolean {
-    const { links, options, platform, session, states } = this.#host
-    const reader = links.current?.reader
+    const { connections, options, platform, session, states } = this.#host
+    const reader = connections.current?.reader
     if (this.overdrawn || states.stopping || reader?.pausable !== true || !this.#isPassive)
       return false
     if (this.#holds === reader) return true
@@ -128,13 +128,13 @@ export class Budget {
     let idle = 0
     const look = (): void => {
       const isOver =
-        links.current?.reader !== reader || session.state !== 'connected' || states.stopping
+        connections.current?.reader !== reader || session.state !== 'connected' || states.stopping
       idle = this.bytes < least ? 0 : idle + 1
       least = this.bytes
       if (!isOver) session.keepAlive.handleUnread(platform.now())
       const isRoomy =
         this.bytes === 0 ||
-        this.bytes + this.largest <= this.#host.options.memoryBudget - links.held
+        this.bytes + this.largest <= this.#host.options.memoryBudget - connections.held
       if (!isOver && !isRoomy && this.#isPassive && idle < mostIdleHolds) {
         this.#stopLook = platform.setTimer(look, lookAgain)
         return
@@ -155,14 +155,14 @@ export class Budget {
   }
 
   get #isRead(): boolean {
-    return [...this.#host.registry.consumers].some(
-      ({ attended, busy, outstanding }) => attended || busy || outstanding.messages.length > 0,
+    return [...this.#host.subscriptions.consumers].some(
+      ({ attended, busy, unacknowledged }) => attended || busy || unacknowledged.messages.length > 0,
     )
   }
 
   // There will be a reader once a SUBSCRIBE is answered, and that answer may come behind everything that has no room.
   get #isAwaited(): boolean {
-    return [...this.#host.registry.consumers].some(
+    return [...this.#host.subscriptions.consumers].some(
       ({ ended, subscription }) => !ended && subscription.granted.length === 0,
     )
   }
@@ -193,7 +193,7 @@ export class Budget {
         return
       }
       session.close(overBudget(), 0x97)
-      this.#host.links.pump()
+      this.#host.connections.pump()
     }
     look()
   }

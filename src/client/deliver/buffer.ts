@@ -32,7 +32,7 @@ export class ReceiveBuffer {
   ) {
     this.#config = config
     this.#shared = shared
-    this.messages = keyOf === undefined ? new Ring() : new Lanes(keyOf)
+    this.messages = keyOf === undefined ? new Ring() : new KeyedQueue(keyOf)
   }
 
   /** False when none waits that is owed no acknowledgement. */
@@ -120,7 +120,7 @@ interface Place extends Linked<Place> {
 }
 
 /** Messages in lanes. */
-export class Lanes implements MessageQueue {
+export class KeyedQueue implements MessageQueue {
   readonly #keyOf: (message: DeliveredMessage) => unknown
   /** Those that wait, in the order of arrival. */
   readonly #queue = new Queue<Place>()

@@ -37,7 +37,7 @@ export class Consumer {
   readonly mark = Symbol()
   readonly buffer: ReceiveBuffer
   readonly readers: Readers
-  readonly outstanding: Outstanding
+  readonly unacknowledged: Unacknowledged
   readonly #host: ConsumerHost
   readonly #overflow: OverflowPolicy
   /** Shown to the handler again and again. */
@@ -58,7 +58,7 @@ export class Consumer {
       keyOf && ((message) => keyed(host, message, keyOf)),
     )
     this.readers = new Readers(host.platform)
-    this.outstanding = new Outstanding(host, config.ack, this.buffer, this.readers)
+    this.unacknowledged = new Unacknowledged(host, config.ack, this.buffer, this.readers)
     this.#overflow = new OverflowPolicy(host, this)
   }
 
@@ -69,10 +69,10 @@ export class Consumer {
 
   /** True while a turn runs that `disconnect()` waits for, or will run. */
   get busy(): boolean {
-    const { outstanding } = this
+    const { unacknowledged } = this
     return (
-      outstanding.busy ||
-      (this.closing && this.size > 0 && (this.attended || outstanding.messages.length > 0))
+      unacknowledged.busy ||
+      (this.closing && this.size > 0 && (this.attended || unacknowledged.messages.length > 0))
     )
   }
 
@@ -92,7 +92,7 @@ export class Consumer {
       this.readers.handler?.takesShown !== true ||
       this.#host.hooks !== undefined ||
       this.size > 0 ||
-      this.outstanding.messages.length > 0
+      this.unacknowledged.messages.length > 0
     )
       return false
     return this.open && this.subscription.granted.length > 0
@@ -110,7 +110,7 @@ export class Consumer {
     this.#shown ??= new BorrowedMessage(0, this.#host, true)
     const message = this.#shown.place(view, topic, piece, shift, ticket, entry)
     if (!message.settled) this.#receive(message)
-    this.outstanding.messages.push(message)
+    this.unacknowledged.messages.push(message)
     if (this.readers.handler?.handleShown(message) !== true) this.#shown = undefined
   }
 
@@ -120,7 +120,7 @@ export class Consumer {
     if (!message.settled && this.subscription.granted.length > 0 && !this.closing)
       this.#receive(message)
     const call = this.size === 0 ? this.readers.calls.shift() : undefined
-    if (call !== undefined) return call.resolve(this.outstanding.handOut(message))
+    if (call !== undefined) return call.resolve(this.unacknowledged.handOut(message))
     if (!this.#overflow.makeRoom(message)) return
     // `onDrop` may have ended it.
     if (this.ended) return this.#decline(message)
@@ -132,7 +132,7 @@ export class Consumer {
 
   /** Granted: what waited meanwhile is received now, and not given back any more. */
   handleGranted(): void {
-    for (const message of this.outstanding.messages) this.#receive(message)
+    for (const message of this.unacknowledged.messages) this.#receive(message)
     this.buffer.messages.youngest(this.size, (message) => this.#receive(message))
   }
 
@@ -172,10 +172,10 @@ export class Consumer {
 
   /** Ends it in the given way: acknowledges or keeps what was not read, and informs the owner. */
   leave(how: 'unsubscribe' | 'detach' = this.config.onExit): void {
-    const { registry, router } = this.#host
+    const { subscriptions, router } = this.#host
     if (this.closing) {
-      if (how === 'detach') this.outstanding.messages.length = 0
-      this.outstanding.endTurn()
+      if (how === 'detach') this.unacknowledged.messages.length = 0
+      this.unacknowledged.endTurn()
       this.close(false, true)
       return this.#host.handleTurnEnd()
     }
@@ -184,15 +184,15 @@ export class Consumer {
     this.#detached = how === 'detach'
     const kept = this.discard(!this.#detached)
     this.end(undefined)
-    registry.drop(this, how)
+    subscriptions.drop(this, how)
     router.requeue(kept)
   }
 
   /** Empties the buffer and the hands: acknowledges (counted as dropped), or gives back what is owed in the order of arrival. */
   discard(acknowledge: boolean): DeliveredMessage[] {
     if (!acknowledge)
-      return [...this.outstanding.messages.splice(0), ...this.buffer.drain()].filter(isOwed)
-    this.outstanding.endTurn()
+      return [...this.unacknowledged.messages.splice(0), ...this.buffer.drain()].filter(isOwed)
+    this.unacknowledged.endTurn()
     // Nobody will read what is buffered. What is in hand stays there.
     for (const message of this.buffer.drain()) this.#overflow.drop(message)
     return []
@@ -272,7 +272,7 @@ export class Readers {
 const leastSweep = 64
 
 /** What the application has in hand. */
-export class Outstanding {
+export class Unacknowledged {
   messages: DeliveredMessage[] = []
   #sweepAt = leastSweep
   readonly #host: ConsumerHost

@@ -135,7 +135,7 @@ export class HandlerLoop implements MessageHandler {
     if (!this.#handle(message, 1)) return false
     if (this.#acknowledge && !this.#stopped) message.settle(0)
     this.#running -= 1
-    this.#consumer.outstanding.release(message)
+    this.#consumer.unacknowledged.release(message)
     if (this.#over !== undefined) this.#finish()
     return true
   }
@@ -161,7 +161,7 @@ export class HandlerLoop implements MessageHandler {
         this.#retrying.size >= buffer + this.#options.concurrency ||
         this.#retryingBytes >= bufferBytes
       const message =
-        again === undefined && !crowded ? this.#consumer.outstanding.next() : undefined
+        again === undefined && !crowded ? this.#consumer.unacknowledged.next() : undefined
       if (again === undefined && message === undefined) break
       this.#running += 1
       if (message === undefined) again?.()
@@ -244,7 +244,7 @@ export class HandlerLoop implements MessageHandler {
     const again = (): void => {
       this.#retrying.delete(giveUp)
       this.#retryingBytes -= size
-      if (this.#consumer.outstanding.messages.includes(message)) this.#start(message, attempt + 1)
+      if (this.#consumer.unacknowledged.messages.includes(message)) this.#start(message, attempt + 1)
       else this.#leave(message)
     }
     const cancel = this.#host.platform.setTimer(() => {
@@ -270,19 +270,19 @@ export class HandlerLoop implements MessageHandler {
 
   #leave(message: DeliveredMessage): void {
     this.#running -= 1
-    this.#consumer.outstanding.release(message)
+    this.#consumer.unacknowledged.release(message)
     this.#run()
   }
 
   #finish(): void {
     if (this.#over === undefined) return
     // After the end of the client nothing is waited for, not even a handler that may never return.
-    const { states, registry } = this.#host
+    const { states, subscriptions } = this.#host
     const { ended } = states
     const open =
       this.#running + this.#retrying.size > 0 || (this.#consumer.size > 0 && !this.#stopped)
-    if (open && !ended) return void registry.unfinished.add(this.handleEnd)
-    registry.unfinished.delete(this.handleEnd)
+    if (open && !ended) return void subscriptions.unfinished.add(this.handleEnd)
+    subscriptions.unfinished.delete(this.handleEnd)
     if (this.#over.error === undefined) this.done.resolve()
     else this.done.reject(this.#over.error)
   }

@@ -13,7 +13,7 @@ import type { TopicRecord } from '../../wire/topic-table.js'
 import type { TopicTrie } from '../../wire/trie.js'
 import { noTicket } from '../session/receive-window.js'
 import { isOwed, SharedOutcome } from './arrival.js'
-import { Audience, type ReadRoute, type Recipient } from './audience.js'
+import { Recipients, type ReadRoute, type Recipient } from './audience.js'
 import { Budget } from './budget.js'
 import { OverflowSweep } from './buffer.js'
 import type { Consumer } from './consumer.js'
@@ -35,7 +35,7 @@ export class MessageRouter {
   readonly borrowers = new SparseSet<Consumer>()
   readonly #host: DeliverHost<Consumer>
   readonly #trie: TopicTrie<ReadRoute>
-  readonly #audience = new Audience()
+  readonly #audience = new Recipients()
   readonly #unclaimed: Unclaimed
   #watch: StallWatch | undefined
 
@@ -72,7 +72,7 @@ export class MessageRouter {
 
   /** Messages that wait move out of memory that they may keep alive by themselves; out of read windows only when they must. */
   moveOut(must: boolean): void {
-    if (must) for (const { buffer } of this.#host.registry.consumers) buffer.moveOut(true)
+    if (must) for (const { buffer } of this.#host.subscriptions.consumers) buffer.moveOut(true)
     else for (const buffer of this.unmoved) buffer.moveOut(false)
     this.unmoved.clear()
   }
@@ -278,9 +278,9 @@ function inboundWatch(host: DeliverHost<Consumer>): StallWatch {
     tell: (age) => {
       host.log('warn', `we acknowledge nothing since ${Math.round(age)} ms`)
       const oldest = receiveWindow.oldestTicket
-      const holds = ({ outstanding, buffer }: Consumer): boolean =>
-        [outstanding, buffer].some(({ messages }) => messages.find(isOwed)?.ticket === oldest)
-      const subscription = [...host.registry.consumers].find(holds)?.subscription
+      const holds = ({ unacknowledged, buffer }: Consumer): boolean =>
+        [unacknowledged, buffer].some(({ messages }) => messages.find(isOwed)?.ticket === oldest)
+      const subscription = [...host.subscriptions.consumers].find(holds)?.subscription
       host.events.emit('stalled', {
         direction: 'in',
         subscription,

@@ -22,7 +22,7 @@ export interface DeliverHost<Reader = unknown> extends ClientContext, Settler {
     /** True when the session ends with the connection that is being ended. */
     readonly sessionEnds: boolean
   }
-  readonly links: {
+  readonly connections: {
     /** Bytes that the connection itself holds. */
     readonly held: number
     /** Does what the session asks for, after a command given to it. */
@@ -30,7 +30,7 @@ export interface DeliverHost<Reader = unknown> extends ClientContext, Settler {
     readonly current: { readonly reader: PacketReader } | undefined
   }
   /** The subscriptions of the client. */
-  readonly registry: {
+  readonly subscriptions: {
     readonly consumers: Iterable<Reader>
     /** They hear of the end of the client: their handlers still run although the subscription is over. */
     readonly unfinished: Pick<SparseSet<() => void>, 'add' | 'delete'>

@@ -22,13 +22,13 @@ export class SubscriptionHandle extends Printed implements Subscription {
   granted: readonly Grant[] = []
   dropped = 0
   readonly #consumer: Consumer
-  readonly #registry: DeliverHost<Consumer>['registry']
+  readonly #subscriptions: DeliverHost<Consumer>['subscriptions']
   #leaving: Promise<void> | undefined
 
-  constructor(consumer: Consumer, registry: DeliverHost<Consumer>['registry']) {
+  constructor(consumer: Consumer, subscriptions: DeliverHost<Consumer>['subscriptions']) {
     super()
     this.#consumer = consumer
-    this.#registry = registry
+    this.#subscriptions = subscriptions
   }
 
   get ready(): Promise<Subscription> {
@@ -56,10 +56,10 @@ export class SubscriptionHandle extends Printed implements Subscription {
   }
 
   read(): Message | undefined {
-    const { readers, config, outstanding } = this.#consumer
+    const { readers, config, unacknowledged } = this.#consumer
     if (readers.calls.length > 0 && config.ack === 'auto') throw concurrent()
-    outstanding.endTurn()
-    return outstanding.next()
+    unacknowledged.endTurn()
+    return unacknowledged.next()
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<Message> {
@@ -75,7 +75,7 @@ export class SubscriptionHandle extends Printed implements Subscription {
       if (first === undefined) return undefined
       const batch = [first]
       while (batch.length < max) {
-        const message = this.#consumer.outstanding.next()
+        const message = this.#consumer.unacknowledged.next()
         if (message === undefined) break
         batch.push(message)
       }
@@ -95,7 +95,7 @@ export class SubscriptionHandle extends Printed implements Subscription {
 
   unsubscribe(): Promise<void> {
     this.#leaving ??= silent(
-      this.#registry.leave(this.#consumer).finally(() => {
+      this.#subscriptions.leave(this.#consumer).finally(() => {
         this.#leaving = undefined
       }),
     )

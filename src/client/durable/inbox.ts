@@ -124,7 +124,7 @@ export class Inbox implements MessageTaker {
     if (this.#waiting.length === 0) return
     const messages = this.#waiting
     const operations = this.#operations
-    const reader = this.#host.links.current?.reader
+    const reader = this.#host.connections.current?.reader
     this.#waiting = []
     this.#operations = []
     this.#writes += 1
@@ -202,11 +202,11 @@ export class Inbox implements MessageTaker {
     this.#failing ||= this.#writes > 0
     const reader = this.#held
     this.#held = undefined
-    if (reader !== undefined && this.#host.links.current?.reader === reader) reader.release(this)
+    if (reader !== undefined && this.#host.connections.current?.reader === reader) reader.release(this)
   }
 
   #handOut(messages: readonly Waiting[], reader: PacketReader | undefined): void {
-    const { links, router, states } = this.#host
+    const { connections, router, states } = this.#host
     this.#writes -= 1
     this.#failing &&= this.#writes > 0
     if (states.ended) return
@@ -222,7 +222,7 @@ export class Inbox implements MessageTaker {
     budget.granted = false
     factory.settler = this.#host
     router.handleReadEnd()
-    if (this.#writes === 0 && reader !== undefined && links.current?.reader === reader)
+    if (this.#writes === 0 && reader !== undefined && connections.current?.reader === reader)
       reader.release(this)
   }
 

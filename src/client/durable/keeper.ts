@@ -50,7 +50,7 @@ export async function openKeeper(host: DurableHost): Promise<void> {
     const keeper = await opening(host, storeConfig(host.options.store))
     if (host.states.ended) return keeper.stop()
     keeper.attach()
-    host.dialling.begin()
+    host.reconnector.begin()
   } catch (error) {
     host.finish(storeError(error))
   }
@@ -172,7 +172,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     this.#keys = keys
     this.#release = release
     this.#journal = new Journal(store, platform, {
-      handleBatch: () => host.links.pump(),
+      handleBatch: () => host.connections.pump(),
       handleError: (error) => {
         this.#inbox.handleFailing()
         // Each publish that waits may have failed.
@@ -228,7 +228,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
       verify: ({ reasonCode, sessionPresent }) =>
         reasonCode > 0 ? undefined : sessionPresent ? this.#answer() : this.#handleAbsent(),
     })
-    if (this.#inbound !== undefined) this.#host.links.inbox = this.#inbound
+    if (this.#inbound !== undefined) this.#host.connections.inbox = this.#inbound
   }
 
   handleConnected(): Recovered | undefined {

@@ -118,19 +118,19 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   /** Those at QoS 2 are not sent again: PUBREL ends them. To be called before what is in flight goes on. */
   doubt(): void {
     const { publishQueue, session } = this.#host
-    const { unacknowledged } = publishQueue
+    const { sent } = publishQueue
     for (const item of this.#once) {
-      if (unacknowledged.get(item.packetId) !== item) continue
+      if (sent.get(item.packetId) !== item) continue
       item.doubt = sessionLost()
       item.wire = undefined
-      item.released ||= ++unacknowledged.releases
+      item.released ||= ++sent.releases
       session.sendWindow.set(item.packetId, held | AWAIT_PUBCOMP)
     }
   }
 
   keep(item: QueuedPublish, output: PacketWriter): void {
     const { packetId, options } = item
-    const { unacknowledged } = this.#host.publishQueue
+    const { sent } = this.#host.publishQueue
     const body = this.#encode(item, 'sent', payloadOf(item))
     // What no packet can carry is not stored.
     const size = sizeOfPacket(body)
@@ -143,7 +143,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     item.length = -size
     // It may be in flight again by then, in another session.
     const isCurrent = (): boolean =>
-      item.packetId === packetId && unacknowledged.get(packetId) === item
+      item.packetId === packetId && sent.get(packetId) === item
     const send = (): void => {
       if (isCurrent()) this.#write(item)
     }
@@ -184,14 +184,14 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
 
   // It is safe: it leaves, or is a replay of the next connection.
   #write(item: QueuedPublish): void {
-    const { links, publishQueue, session } = this.#host
-    const output = links.connection?.writer
+    const { connections, publishQueue, session } = this.#host
+    const output = connections.connection?.writer
     item.length = Math.abs(item.length)
     if (output === undefined) return
     const isHeld = session.sendWindow.get(item.packetId) >= held
     try {
       output.assertFits(item.length)
-      if (!isHeld) publishQueue.unacknowledged.write(item, output)
+      if (!isHeld) publishQueue.sent.write(item, output)
       output.queueFlush()
     } catch (error) {
       this.#giveUp(item, error)
@@ -199,9 +199,9 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   }
 
   #giveUp(item: QueuedPublish, error: unknown): void {
-    const { unacknowledged } = this.#host.publishQueue
-    unacknowledged.withdraw(item)
-    unacknowledged.ends.fail(
+    const { sent } = this.#host.publishQueue
+    sent.withdraw(item)
+    sent.settlement.fail(
       item,
       item.again && MqttError.is(error) ? withOutcome(error, 'unknown') : error,
     )
@@ -223,15 +223,15 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   /** The store was closed: those whose PUBREL it would have to know of first come to no end here, and of entries nobody hears any more. */
   handleClosed(error: MqttError): void {
     const { sendWindow } = this.#host.session
-    const { unacknowledged } = this.#host.publishQueue
+    const { sent } = this.#host.publishQueue
     for (const item of [...this.#numbers.keys()]) {
       if (
         (sendWindow.get(item.packetId) & ~held) !== STORING_RELEASE ||
-        unacknowledged.get(item.packetId) !== item
+        sent.get(item.packetId) !== item
       )
         continue
-      unacknowledged.delete(item.packetId)
-      unacknowledged.ends.fail(item, error, true)
+      sent.delete(item.packetId)
+      sent.settlement.fail(item, error, true)
     }
     this.entries.stop(error)
   }
@@ -251,7 +251,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
 
   /** PUBREC came: the change that says so. */
   releasing(packetId: number): StoreOperation[] {
-    const item = this.#host.publishQueue.unacknowledged.get(packetId)
+    const item = this.#host.publishQueue.sent.get(packetId)
     const number = item && this.#numbers.get(item)
     if (item === undefined || number === undefined) return []
     // What is published again when the session is lost is needed until then.
@@ -390,10 +390,10 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
       item.packetId,
       held | (released ? AWAIT_PUBCOMP : item.options.qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK),
     )
-    const { unacknowledged } = publishQueue
-    unacknowledged.add(item)
-    unacknowledged.ends.handleSent(item)
-    if (released) item.released = ++unacknowledged.releases
+    const { sent } = publishQueue
+    sent.add(item)
+    sent.settlement.handleSent(item)
+    if (released) item.released = ++sent.releases
     this.#tell(item)
   }
 

@@ -15,7 +15,7 @@ import type { PublishQueue } from '../publish/publish-queue.js'
 export interface DurableHost extends ClientContext, Settler {
   /** In force: given, assigned by the server, or made up. */
   clientId: string
-  readonly links: PublishHost['links'] & {
+  readonly connections: PublishHost['connections'] & {
     inbox: MessageTaker
     readonly current: { readonly reader: PacketReader } | undefined
   }
@@ -24,7 +24,7 @@ export interface DurableHost extends ClientContext, Settler {
   readonly publishQueue: PublishQueue
   /** What CONNACK has to wait for. */
   readonly extras: readonly Extra[]
-  readonly dialling: { begin(): void }
+  readonly reconnector: { begin(): void }
   /** No connection will come, because of this. */
   finish(error: MqttError): void
 }

@@ -9,10 +9,10 @@ import type { ClientInternals } from './internals.js'
 
 /** Cuts the connection without DISCONNECT: the server publishes the will. */
 export function destroy(parts: ClientInternals, error?: MqttError): void {
-  const { states, links } = parts
+  const { states, connections } = parts
   if (states.ended) return
   states.by ||= 'destroy()'
-  const link = links.current
+  const link = connections.current
   link?.writer.stop()
   end(parts, error)
   link?.destroy(error)
@@ -24,29 +24,29 @@ export function finish(parts: ClientInternals, error: MqttError | undefined): vo
   if (states.current !== 'disconnecting') return end(parts, error)
   states.failure = error
   const reason = error ?? closedError(states)
-  parts.dialling.stop(reason)
+  parts.reconnector.stop(reason)
   parts.publishQueue.end(reason, true)
-  parts.registry.sender.end(reason)
+  parts.subscriptions.sender.end(reason)
 }
 
 /** The end of everything. */
 export function end(parts: ClientInternals, error: MqttError | undefined): void {
-  const { events, links, publishQueue, registry, session, states } = parts
+  const { events, connections, publishQueue, subscriptions, session, states } = parts
   if (states.ended) return
   const asked = error === undefined || states.current === 'disconnecting'
   states.failure ??= error
   const reason = error ?? closedError(states)
-  const link = links.current
+  const link = connections.current
   events.transition(() => {
     if (!asked) reportEnd(parts, error)
     states.enter('closed')
     session.suspend()
     session.reset()
-    links.expiry?.()
-    if (error === undefined) registry.membership.letGo()
+    connections.expiry?.()
+    if (error === undefined) subscriptions.membership.letGo()
     parts.router.stop()
-    parts.dialling.stop(reason)
-    registry.end(error, reason)
+    parts.reconnector.stop(reason)
+    subscriptions.end(error, reason)
     link?.writer.abandon(reason)
     publishQueue.end(reason, asked)
     for (const extra of parts.extras) extra.handleLost?.(reason)
@@ -63,8 +63,8 @@ const endings = ['disconnect', 'state', 'serverdisconnect', 'error'] as const
 
 // A program that hears of it from a call that waits, a loop, an event or `closed` needs no report.
 function reportEnd(parts: ClientInternals, error: MqttError): void {
-  const { states, events, registry } = parts
-  const reads = [...registry.consumers].some(
+  const { states, events, subscriptions } = parts
+  const reads = [...subscriptions.consumers].some(
     ({ attended, readers }) => attended && readers.handler === undefined,
   )
   if (states.watched || states.awaits || reads || endings.some((type) => events.has(type))) return
@@ -77,9 +77,9 @@ export function tellDown(
   error: MqttError | undefined,
   reason?: string,
 ): void {
-  const { events, links } = parts
-  if (!links.up) return
-  links.up = false
+  const { events, connections } = parts
+  if (!connections.up) return
+  connections.up = false
   tally(parts, 'disconnects')
   events.emit('disconnect', { error, cause: error, reason })
 }

@@ -38,13 +38,13 @@ export async function connect(parts: ClientInternals, signal?: AbortSignal): Pro
     // The signal of the call that begins it ends the attempt; those of joiners drop only the joiner.
     const stop = onAbort(signal, () => destroy(parts, aborted(signal)))
     arrival.then(stop, stop)
-    findScanner(options.scanner, parts.platform, (scanner) => parts.links.useScanner(scanner))
+    findScanner(options.scanner, parts.platform, (scanner) => parts.connections.useScanner(scanner))
     const { keepAlive = 0 } = options
     if (keepAlive > lazyKeepAlive)
       parts.log('warn', `keepAlive: ${Math.round(keepAlive / 3600)} hours`)
     parts.events.transition(() => {
       states.enter('connecting')
-      if (options.store === undefined) parts.dialling.begin()
+      if (options.store === undefined) parts.reconnector.begin()
       else recover(parts, options.store as object)
     })
   }
@@ -65,31 +65,31 @@ export async function reconnect(
   force: boolean,
   reason = 'replaced by reconnect()',
 ): Promise<void> {
-  const { states, links } = parts
+  const { states, connections } = parts
   assertGoing(parts)
   if (states.current === 'idle') return connect(parts)
   const connected = states.current === 'connected'
   if (connected && !force) return
   const arrival = states.awaited()
-  if (connected) links.replace(reason)
-  else parts.dialling.hurry()
+  if (connected) connections.replace(reason)
+  else parts.reconnector.hurry()
   return arrival
 }
 
 /** The endpoints from now on. */
 export function setBrokers(parts: ClientInternals, endpoints: readonly ParsedEndpoint[]): void {
   assertGoing(parts)
-  parts.dialling.setBrokers(endpoints)
+  parts.reconnector.setBrokers(endpoints)
 }
 
 /** Authenticates again on the open connection (section 4.12.1). */
 export async function reauthenticate(parts: ClientInternals, signal?: AbortSignal): Promise<void> {
-  const { authentication, links } = parts
+  const { authentication, connections } = parts
   assertGoing(parts)
   if (authentication === undefined) throw unsupported('auth', 'is not set')
-  if (links.connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
+  if (connections.connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
   assertNotAborted(signal)
-  return within(authentication.renew(links.dialled.endpoint), signal, 'unknown')
+  return within(authentication.renew(connections.dialled.endpoint), signal, 'unknown')
 }
 
 function assertGoing({ states }: ClientInternals): void {

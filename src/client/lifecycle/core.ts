@@ -1,7 +1,7 @@
 /**
  * Makes the parts of one client and wires them together: it is what each of them calls its host.
  *
- * What connects is in `connecting.ts`, the one connection in `links.ts`, what happens on it in `transitions.ts`, the end in `ending.ts` and `closing.ts`.
+ * What connects is in `connecting.ts`, the one connection in `connections.ts`, what happens on it in `transitions.ts`, the end in `ending.ts` and `closing.ts`.
  * Applications see `client.ts`; here nothing is validated any more.
  */
 
@@ -21,16 +21,16 @@ import type { AuthContext, ClientEvents, Logger } from '../options/index.js'
 import type { Platform, ReportCode } from '../platform.js'
 import { PublishQueue } from '../publish/publish-queue.js'
 import { Authentication } from '../reconnect/authentication.js'
-import { Dialling } from '../reconnect/dialling.js'
+import { Reconnector } from '../reconnect/dialling.js'
 import type { ReconnectHost } from '../reconnect/ports.js'
 import { Renewal } from '../reconnect/renewal.js'
 import type { Action } from '../session/actions.js'
 import { Session } from '../session/session.js'
-import { Registry } from '../subscribe/registry.js'
+import { Subscriptions } from '../subscribe/registry.js'
 import { finish } from './closing.js'
-import { Ending } from './ending.js'
+import { Shutdown } from './ending.js'
 import type { ClientInternals } from './internals.js'
-import { Links } from './links.js'
+import { ConnectionHolder } from './links.js'
 import { States } from './states.js'
 import { flush, handleAction, handleLost } from './transitions.js'
 
@@ -42,18 +42,18 @@ export class Core implements ClientInternals, ClientAccess {
   readonly events: Emitter<ClientEvents>
   readonly counters: Counters | undefined
   readonly states: States
-  readonly links: Links
-  readonly registry: Registry
+  readonly connections: ConnectionHolder
+  readonly subscriptions: Subscriptions
   readonly router: MessageRouter
   readonly publishQueue: PublishQueue
   readonly authentication: Authentication | undefined
   readonly extras: readonly Extra[]
-  readonly dialling: Dialling
+  readonly reconnector: Reconnector
   readonly turns: ReaderTurns
   hooks: HookChain | undefined
   clientId: string
   renewed: ReconnectHost['renewed']
-  #ending: Ending | undefined
+  #ending: Shutdown | undefined
 
   constructor(platform: Platform, endpoints: readonly ParsedEndpoint[], options: Config) {
     this.platform = platform
@@ -64,7 +64,7 @@ export class Core implements ClientInternals, ClientAccess {
       (error, type) => this.report('MQWIRE_HANDLER_FAILED', `a listener of '${type}' threw`, error),
       platform.trace &&
         ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
-      () => this.links.current?.writer.lookForWatchers(),
+      () => this.connections.current?.writer.lookForWatchers(),
     )
     this.session = new Session({
       receiveMaximum: options.receiveMaximum,
@@ -77,15 +77,15 @@ export class Core implements ClientInternals, ClientAccess {
       identifierBase: Math.floor(platform.random() * 65_535),
     })
     this.states = new States(this.events)
-    this.links = new Links(this)
-    this.registry = new Registry(this)
-    this.router = new MessageRouter(this, this.registry.membership.trie)
-    this.links.inbox = this.router
+    this.connections = new ConnectionHolder(this)
+    this.subscriptions = new Subscriptions(this)
+    this.router = new MessageRouter(this, this.subscriptions.membership.trie)
+    this.connections.inbox = this.router
     this.publishQueue = new PublishQueue(this)
     this.authentication = options.auth && new Authentication(this, options.auth)
     const renewal = options.credentials && new Renewal(this, this.authentication)
     this.extras = [this.authentication ?? [], renewal ?? []].flat()
-    this.dialling = new Dialling(this, endpoints)
+    this.reconnector = new Reconnector(this, endpoints)
     this.turns = new ReaderTurns(platform)
     platform.attend?.(this)
   }
@@ -135,7 +135,7 @@ export class Core implements ClientInternals, ClientAccess {
   /** Says goodbye: see `ending.ts`. */
   async disconnect(goodbye: Goodbye, drain = false): Promise<void> {
     if (this.states.ended) return
-    this.#ending ??= new Ending(this)
+    this.#ending ??= new Shutdown(this)
     await this.#ending.disconnect(goodbye, drain)
   }
 
@@ -145,7 +145,7 @@ export class Core implements ClientInternals, ClientAccess {
       ticket,
       this.session.version === 5 ? reasonCode : 0,
     )
-    this.links.current?.writer.queueFlush(true)
+    this.connections.current?.writer.queueFlush(true)
     this.handleTurnEnd()
     return settled
   }
@@ -177,7 +177,7 @@ export class Core implements ClientInternals, ClientAccess {
   }
 
   get waiting(): boolean {
-    return this.registry.sender.waiting || this.publishQueue.waiting
+    return this.subscriptions.sender.waiting || this.publishQueue.waiting
   }
 
   flush(): void {

@@ -16,7 +16,7 @@ import { sessionExpiry } from './transitions.js'
 const patience = 1000
 
 /** The end of one client that has not ended. */
-export class Ending {
+export class Shutdown {
   readonly #parts: ClientInternals
   readonly #hurried = deferred<void>()
   /** No time is left to wait for anything. */
@@ -56,7 +56,7 @@ export class Ending {
 
   async #stop({ reasonCode, properties, timeout }: Goodbye, drain: boolean): Promise<void> {
     const parts = this.#parts
-    const { links, publishQueue, registry, session, states } = parts
+    const { connections, publishQueue, subscriptions, session, states } = parts
     const { draining } = publishQueue
     const atOnce = this.#rushed
     const connected = states.current === 'connected'
@@ -64,11 +64,11 @@ export class Ending {
     // What is to be sent needs a connection.
     states.draining = drain && states.current !== 'idle'
     // A connection that we replace ourselves is as good as there.
-    const waits = (states.draining || links.replaced) && draining.open > 0
+    const waits = (states.draining || connections.replaced) && draining.open > 0
     // Nothing to say goodbye to: an attempt that is under way is given up.
     if (
       !connected &&
-      registry.openUnsubscribes + registry.membership.running.length === 0 &&
+      subscriptions.openUnsubscribes + subscriptions.membership.running.length === 0 &&
       !waits
     ) {
       destroy(parts)
@@ -79,19 +79,19 @@ export class Ending {
     publishQueue.handleStopping()
     parts.events.transition(() => {
       states.enter('disconnecting')
-      registry.close(states.sessionEnds && !atOnce)
-      if (!connected && !states.draining && !links.replaced) finish(parts, undefined)
+      subscriptions.close(states.sessionEnds && !atOnce)
+      if (!connected && !states.draining && !connections.replaced) finish(parts, undefined)
     })
-    if (registry.openUnsubscribes + registry.membership.running.length > 0)
+    if (subscriptions.openUnsubscribes + subscriptions.membership.running.length > 0)
       await this.#patient(this.#turnsEnded())
     states.sealed = true
     // Without `draining`, the end of the connection ends the wait.
     if (drain || draining.open > 0) await this.#patient(draining.drained())
     if (publishQueue.keeper !== undefined) await this.#patient(publishQueue.keeper.idle())
-    const lost = links.connection === undefined
-    registry.membership.letGo()
-    registry.sender.flush()
-    const link = links.current
+    const lost = connections.connection === undefined
+    subscriptions.membership.letGo()
+    subscriptions.sender.flush()
+    const link = connections.current
     // A link that was stuck until the time was over gets no more.
     const lingers = this.#rushed && (atOnce || link?.writer.writable === true)
     if (link !== undefined && session.state === 'connected') {
@@ -122,14 +122,14 @@ export class Ending {
 
   // Who waits this long wants to know for what.
   #tell(drain: boolean): void {
-    const { registry, publishQueue, links } = this.#parts
+    const { subscriptions, publishQueue, connections } = this.#parts
     const { size, inFlight } = publishQueue
-    const open = registry.membership.running.map(turnOf)
-    for (const { filter, openUnsubscribes } of registry.membership.byFilter.values())
+    const open = subscriptions.membership.running.map(turnOf)
+    for (const { filter, openUnsubscribes } of subscriptions.membership.byFilter.values())
       if (openUnsubscribes > 0) open.push(`UNSUBACK on ${filter}`)
     if (size + inFlight > 0)
       open.unshift(
-        `${inFlight} PUBLISH in flight, ${size} queued${links.connection ? '' : ', a connection'}`,
+        `${inFlight} PUBLISH in flight, ${size} queued${connections.connection ? '' : ', a connection'}`,
       )
     this.#parts.log(
       'warn',
@@ -144,11 +144,11 @@ export class Ending {
 
   // Fulfils when no consumer has a message in hand, and no UNSUBSCRIBE waits for its answer. Nobody is asked twice whose turn goes on.
   async #turnsEnded(): Promise<void> {
-    const { registry } = this.#parts
+    const { subscriptions } = this.#parts
     for (let running: Consumer[] = []; ; ) {
       while (running.at(-1)?.busy === false) running.pop()
-      if (running.length + registry.openUnsubscribes === 0) {
-        running = registry.membership.running
+      if (running.length + subscriptions.openUnsubscribes === 0) {
+        running = subscriptions.membership.running
         if (running.length === 0) return
       }
       await new Promise<void>((resolve) => {

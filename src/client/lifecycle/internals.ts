@@ -7,9 +7,9 @@ import type { ReaderTurns } from '../deliver/buffer.js'
 import type { MessageRouter } from '../deliver/message-router.js'
 import type { PublishQueue } from '../publish/publish-queue.js'
 import type { Authentication } from '../reconnect/authentication.js'
-import type { Dialling } from '../reconnect/dialling.js'
-import type { Registry } from '../subscribe/registry.js'
-import type { Links } from './links.js'
+import type { Reconnector } from '../reconnect/dialling.js'
+import type { Subscriptions } from '../subscribe/registry.js'
+import type { ConnectionHolder } from './links.js'
 import type { States } from './states.js'
 
 /** Everything behind a client. */
@@ -17,11 +17,11 @@ export interface ClientInternals extends ClientContext {
   /** In force: given, assigned by the server, or made up. */
   clientId: string
   readonly states: States
-  readonly links: Links
-  readonly registry: Registry
+  readonly connections: ConnectionHolder
+  readonly subscriptions: Subscriptions
   readonly router: MessageRouter
   readonly publishQueue: PublishQueue
-  readonly dialling: Dialling
+  readonly reconnector: Reconnector
   /** Undefined without the `auth` option. */
   readonly authentication: Authentication | undefined
   /** What attaches to the client and is known by nothing else. */

@@ -17,14 +17,14 @@ import type { CancelTimer } from '../platform.js'
 import { broken, closedEarly } from '../session/refusal.js'
 
 /** The client that has connections. */
-export type LinkHost = ConnectionHost & {
+export type HolderHost = ConnectionHost & {
   readonly extras: readonly Extra[]
   /** A connection that was up is over. Undefined: orderly, after our DISCONNECT. */
   handleLost(error: MqttError | undefined): void
 }
 
 /** The connections of one client, one after the other. */
-export class Links {
+export class ConnectionHolder {
   /** A scanner that finds frames faster; undefined without one, or before it is loaded. */
   scanner: FrameScanner | undefined
   /** Where messages come in: the router, unless something has to be done first. */
@@ -42,9 +42,9 @@ export class Links {
   /** Until the session ends on the server, while there is no connection. */
   expiry: CancelTimer | undefined
   #handshake: Deferred<void> | undefined
-  readonly #host: LinkHost
+  readonly #host: HolderHost
 
-  constructor(host: LinkHost) {
+  constructor(host: HolderHost) {
     this.#host = host
   }
 
@@ -113,7 +113,7 @@ export class Links {
     try {
       this.#host.session.open()
       const waits = this.#host.extras.flatMap((extra) => extra.open?.(done.promise) ?? [])
-      const { counting } = this.#host.publishQueue.unacknowledged
+      const { counting } = this.#host.publishQueue.sent
       if (counting !== undefined) waits.push(counting)
       if (waits.length > 0) await Promise.race([Promise.all(waits), done.promise])
       // It may have ended meanwhile.

@@ -10,9 +10,9 @@ import type { ClientInternals } from './internals.js'
 export function snapshot({
   counters,
   publishQueue,
-  registry,
+  subscriptions,
   session,
-}: Pick<ClientInternals, 'counters' | 'publishQueue' | 'registry' | 'session'>): Stats {
+}: Pick<ClientInternals, 'counters' | 'publishQueue' | 'subscriptions' | 'session'>): Stats {
   const { failures, ...rest } = counters ?? new Counters()
   // Nothing that is counted stays zero where nothing is counted.
   const gauge = (value: number): number => (counters === undefined ? 0 : value)
@@ -20,7 +20,7 @@ export function snapshot({
     ...rest,
     publishesInFlight: gauge(publishQueue.inFlight),
     publishesQueued: gauge(publishQueue.size),
-    unread: gauge([...registry.consumers].reduce((sum, consumer) => sum + consumer.size, 0)),
+    unread: gauge([...subscriptions.consumers].reduce((sum, consumer) => sum + consumer.size, 0)),
     unsolicitedAcks: gauge(session.sendWindow.unsolicited),
     receiveMaximumExceeded: gauge(session.receiveWindow.excess),
     failures: Object.freeze(

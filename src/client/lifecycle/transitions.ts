@@ -30,7 +30,7 @@ export function handleAction(
 ): void {
   if (action.type === 'connected') parts.events.transition(() => handleConnected(parts, action))
   else if (action.type === 'refused') handleRefused(parts, action.connack)
-  else if (action.type === 'answered') parts.registry.handleAnswer(action.packet)
+  else if (action.type === 'answered') parts.subscriptions.handleAnswer(action.packet)
   else if (action.type === 'auth')
     for (const extra of parts.extras) extra.handleAuth?.(action.packet)
   else if (action.type === 'server-disconnect') handleServerDisconnect(parts, action.packet)
@@ -40,35 +40,35 @@ function handleConnected(
   parts: ClientInternals,
   { connack, lost, stale }: Action & { type: 'connected' },
 ): void {
-  const { dialling, router, links, publishQueue, registry, session, states } = parts
+  const { reconnector, router, connections, publishQueue, subscriptions, session, states } = parts
   const { negotiated } = session
-  const link = links.current
+  const link = connections.current
   if (negotiated === undefined || link === undefined) return
   const { sessionPresent } = connack
-  const first = !dialling.connectedOnce
+  const first = !reconnector.connectedOnce
   parts.clientId = negotiated.clientId
   const recovered = publishQueue.keeper?.handleConnected()
   router.handleConnected(sessionPresent && first)
-  links.handleAccepted()
-  links.expiry?.()
-  link.writer.handleConnected(negotiated.maximumPacketSize, dialling.handleConnected())
+  connections.handleAccepted()
+  connections.expiry?.()
+  link.writer.handleConnected(negotiated.maximumPacketSize, reconnector.handleConnected())
   tally(parts, 'connects')
   const tellLoss = lost ? accountForLoss(parts, 'absent', stale) : undefined
-  if (!states.stopping) registry.handleConnected(!sessionPresent && !first)
-  publishQueue.unacknowledged.handleConnected()
+  if (!states.stopping) subscriptions.handleConnected(!sessionPresent && !first)
+  publishQueue.sent.handleConnected()
   // What goes on leaves before anything new. Over a dead link nothing does, and it has ended by now.
   link.writer.flush()
-  if (links.current === link) {
+  if (connections.current === link) {
     states.enter('connected')
     tellUp(parts, negotiated, sessionPresent, first)
     if (!states.stopping) {
-      links.up = true
+      connections.up = true
       parts.events.emit('connect', {
         connack: redacted(connack) as ConnackPacket,
         negotiated,
         sessionPresent,
         recovered,
-        ...links.dialled,
+        ...connections.dialled,
       })
     }
     states.arrive()?.resolve()
@@ -91,8 +91,8 @@ function tellUp(
 }
 
 /** Sends what waits, as far as it may. */
-export function flush({ registry, publishQueue }: ClientInternals): void {
-  registry.sender.flush()
+export function flush({ subscriptions, publishQueue }: ClientInternals): void {
+  subscriptions.sender.flush()
   publishQueue.flush()
 }
 
@@ -115,15 +115,15 @@ function handleServerDisconnect(parts: ClientInternals, packet: DisconnectPacket
 
 // The server said why, and perhaps where to go.
 function handleEnd(
-  { dialling, events, links }: ClientInternals,
+  { reconnector, events, connections }: ClientInternals,
   error: MqttError,
   { serverReference }: Properties,
   packet?: DisconnectPacket,
 ): void {
-  dialling.handleAsking()
+  reconnector.handleAsking()
   if (packet !== undefined) events.emit('serverdisconnect', { packet, error })
-  if (departures.includes(error.reasonCode)) dialling.handleReference(serverReference)
-  links.cut(error)
+  if (departures.includes(error.reasonCode)) reconnector.handleReference(serverReference)
+  connections.cut(error)
 }
 
 /** A connection that was up is over. Undefined: orderly, after our DISCONNECT. */
@@ -132,8 +132,8 @@ export function handleLost(parts: ClientInternals, given: MqttError | undefined)
 }
 
 function lose(parts: ClientInternals, given: MqttError | undefined): void {
-  const { dialling, router, links, options, registry, session, states } = parts
-  const replaced = links.replacing
+  const { reconnector, router, connections, options, subscriptions, session, states } = parts
+  const replaced = connections.replacing
   const error = given ?? replaced
   // Over the budget, what was held has been handed out: the rest may come.
   const relieved =
@@ -142,26 +142,26 @@ function lose(parts: ClientInternals, given: MqttError | undefined): void {
     router.budget.bytes === 0 &&
     options.reconnect !== false
   const urgent = replaced !== undefined || relieved || session.keepAlive.woken(parts.platform.now())
-  links.replacing = undefined
+  connections.replacing = undefined
   // Undefined: after our goodbye.
   if (states.ended || error === undefined) return end(parts, undefined)
   for (const extra of parts.extras) extra.handleLost?.(error)
   if (given !== undefined) parts.counters?.fail(error.code)
   if (error.code === 'ERR_KEEPALIVE_TIMEOUT') tally(parts, 'pingTimeouts')
-  const blame = registry.sender.blame(error)
-  const step = dialling.handleLost(error, urgent, blame, router.budget.widest)
+  const blame = subscriptions.sender.blame(error)
+  const step = reconnector.handleLost(error, urgent, blame, router.budget.widest)
   // A decision of the application may have been to end it.
   if (states.ended) return
   if (step.type === 'stop' && !states.stopping) return end(parts, step.error)
-  registry.handleMismatch(session.sendWindow.mismatched, error)
+  subscriptions.handleMismatch(session.sendWindow.mismatched, error)
   session.suspend()
-  registry.sender.handleLost(error, blame)
+  subscriptions.sender.handleLost(error, blame)
   states.enter('reconnecting')
   parts.publishQueue.handleLost(error)
   tellDown(parts, replaced ? given : error, replaced?.message)
-  if (states.stopping && !states.draining && !links.replaced) return finish(parts, given)
+  if (states.stopping && !states.draining && !connections.replaced) return finish(parts, given)
   watchExpiry(parts)
-  dialling.follow(step)
+  reconnector.follow(step)
 }
 
 // The server keeps the session for so long; after that there is no use in waiting for it (section 3.1.2.11.2).
@@ -169,7 +169,7 @@ function watchExpiry(parts: ClientInternals): void {
   const interval = sessionExpiry(parts)
   if (interval === 0) return expire(parts)
   if (interval < forEver)
-    parts.links.expiry = whenPassed(parts.platform, interval * 1000, () =>
+    parts.connections.expiry = whenPassed(parts.platform, interval * 1000, () =>
       parts.events.transition(() => expire(parts)),
     )
 }
@@ -194,7 +194,7 @@ function accountForLoss(
   stale: number,
 ): () => void {
   tally(parts, 'sessionsLost')
-  const { losses, settle } = parts.publishQueue.unacknowledged.handleSessionLost()
+  const { losses, settle } = parts.publishQueue.sent.handleSessionLost()
   return () => {
     parts.log('warn', `session lost: ${cause}`)
     settle()

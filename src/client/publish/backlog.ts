@@ -145,12 +145,12 @@ export class Admission {
   ended: MqttError | undefined
   readonly #host: PublishHost
   readonly #backlog: Backlog
-  readonly #ends: Settlement
+  readonly #settlement: Settlement
 
-  constructor(host: PublishHost, backlog: Backlog, ends: Settlement) {
+  constructor(host: PublishHost, backlog: Backlog, settlement: Settlement) {
     this.#host = host
     this.#backlog = backlog
-    this.#ends = ends
+    this.#settlement = settlement
   }
 
   /** It waits to be sent, or its caller hears why not. */
@@ -159,14 +159,14 @@ export class Admission {
     try {
       assertSendable(item.topic, item.payload.length, item.options, this.#host)
       if (
-        this.#host.links.connection === undefined &&
+        this.#host.connections.connection === undefined &&
         offlinePolicy(item, this.#host.options.outbound) === 'reject'
       )
         throw notConnected(this.#host)
       if (this.ended !== undefined) throw this.ended
       this.#makeRoom(item)
     } catch (error) {
-      return this.#ends.tell(item, error)
+      return this.#settlement.tell(item, error)
     }
     this.#backlog.push(item)
     if (signal !== undefined) item.stop = onAbort(signal, () => this.abort(item))
@@ -190,14 +190,14 @@ export class Admission {
   #makeRoom(item: QueuedPublish): void {
     const { maxQueuedMessages, maxQueuedBytes, overflow: usual } = this.#host.options.outbound
     const overflow = item.options.overflow ?? usual
-    const drops = overflow === 'drop-oldest' && this.#ends.sentBytes + item.size <= maxQueuedBytes
+    const drops = overflow === 'drop-oldest' && this.#settlement.sentBytes + item.size <= maxQueuedBytes
     const waits = overflow === 'wait'
     // One that is larger than the limit waits, and lets others wait, as if it were not.
     const counted = (size: number): number => (waits ? Math.min(size, maxQueuedBytes) : size)
-    const bytes = counted(this.#ends.sentBytes) + counted(item.size)
+    const bytes = counted(this.#settlement.sentBytes) + counted(item.size)
     while (this.#backlog.exceeds(this.#host.options.outbound, bytes, waits ? 2 : 1)) {
       const oldest = drops ? this.#backlog.oldest : undefined
-      const why = `${this.#backlog.size} messages wait (outbound.maxQueuedMessages ${maxQueuedMessages}), ${this.#backlog.bytes + this.#ends.sentBytes} bytes (outbound.maxQueuedBytes ${maxQueuedBytes})`
+      const why = `${this.#backlog.size} messages wait (outbound.maxQueuedMessages ${maxQueuedMessages}), ${this.#backlog.bytes + this.#settlement.sentBytes} bytes (outbound.maxQueuedBytes ${maxQueuedBytes})`
       const error = overflow.startsWith('drop')
         ? optionError(
             'ERR_DROPPED',
@@ -222,13 +222,13 @@ export class Admission {
   /** The caller wants it no more: what was sent goes on without him. */
   abort(item: QueuedPublish): void {
     const { signal } = item.options
-    if (item.sent) return this.#ends.tell(item, aborted(signal, 'unknown'))
+    if (item.sent) return this.#settlement.tell(item, aborted(signal, 'unknown'))
     this.#drop(item, aborted(signal, item.again ? 'unknown' : 'not-sent'))
   }
 
   #drop(item: QueuedPublish, error: MqttError): void {
     this.#backlog.remove(item)
-    this.#ends.fail(item, error)
+    this.#settlement.fail(item, error)
   }
 }
 
@@ -236,7 +236,7 @@ export class Admission {
 const grantsInTurn = 64
 
 /** The promise behind `client.writable`. */
-export class Room {
+export class WritableGate {
   readonly #host: PublishHost
   readonly #isThere: (post: boolean) => boolean
   #waiting: Deferred<void> | undefined

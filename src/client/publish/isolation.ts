@@ -40,7 +40,7 @@ const naming: readonly number[] = [0x81, 0x82, 0x90, 0x99]
 const vague: readonly number[] = [0x80, 0x83]
 
 /** The trials of one client's messages. */
-export class Isolation {
+export class PoisonDetector {
   readonly #host: PublishHost
   /** Milliseconds that the connection before lived. */
   #lifetime = 0
@@ -77,7 +77,7 @@ export class Isolation {
   /** A connection is up. */
   handleConnected(): void {
     this.#since = this.#host.platform.now()
-    this.#output = this.#host.links.connection?.writer
+    this.#output = this.#host.connections.connection?.writer
     this.#read = this.#output?.end ?? 0
   }
 
@@ -90,7 +90,7 @@ export class Isolation {
     if (this.#held === undefined) {
       this.#held = item
       session.ask(platform.now())
-      this.#host.links.pump()
+      this.#host.connections.pump()
       this.#asked = this.#output?.end ?? 0
       this.#wait(sure ? Math.min(longestTrial, 2 * this.#lifetime) : longestDoubt)
     }

@@ -25,7 +25,7 @@ export interface Keeper extends EntryPublisher {
 }
 
 /** A client whose publishes may be kept. */
-export type KeepingHost = PublishHost & {
+export type StoringPublishHost = PublishHost & {
   readonly publishQueue: {
     /** Undefined without the `store` option, and until the store was read. */
     readonly keeper: Keeper | undefined

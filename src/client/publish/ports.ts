@@ -8,7 +8,7 @@ import type { ClientState } from '../options/index.js'
 
 /** The client that publishes. */
 export interface PublishHost extends ClientContext {
-  readonly links: {
+  readonly connections: {
     /** The connection, while it takes packets of the application. */
     readonly connection: { readonly writer: PacketWriter } | undefined
     /** Does what the session asks for, after a command given to it. */

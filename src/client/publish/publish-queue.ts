@@ -12,9 +12,9 @@ import type { PacketWriter } from '../connection/packet-writer.js'
 import { type CheckedPublish, payloadBytes, type Sending } from '../options/check-calls.js'
 import { asInvalidOption } from '../options/check-options.js'
 import type { Receipt } from '../options/index.js'
-import { Admission, Backlog, RateLimit, Room } from './backlog.js'
-import { Isolation } from './isolation.js'
-import type { Keeper, KeepingHost } from './keeping.js'
+import { Admission, Backlog, RateLimit, WritableGate } from './backlog.js'
+import { PoisonDetector } from './isolation.js'
+import type { Keeper, StoringPublishHost } from './keeping.js'
 import type { PublishHost } from './ports.js'
 import {
   aged,
@@ -27,7 +27,7 @@ import {
   receipt,
 } from './queued-publish.js'
 import { Settlement } from './settlement.js'
-import { Unacknowledged } from './unacknowledged.js'
+import { SentPublishes } from './unacknowledged.js'
 
 /** What `post` sends with. */
 const noSettings: Sending = { qos: 0, retain: false, properties: undefined }
@@ -42,34 +42,34 @@ export class PublishQueue {
   /** Publishes that the end of the client gave up, and that no store keeps. */
   readonly givenUp = { queued: 0, inFlight: 0 }
   /** What was sent and lacks its last acknowledgement. */
-  readonly unacknowledged: Unacknowledged
-  readonly #host: KeepingHost
+  readonly sent: SentPublishes
+  readonly #host: StoringPublishHost
   readonly #backlog = new Backlog()
   readonly #admission: Admission
-  readonly #room: Room
-  readonly #ends: Settlement
-  readonly #isolation: Isolation
+  readonly #gate: WritableGate
+  readonly #settlement: Settlement
+  readonly #poison: PoisonDetector
   /** Undefined where publishes may leave as fast as they can. */
   readonly #rate: RateLimit | undefined
 
-  constructor(host: KeepingHost) {
+  constructor(host: StoringPublishHost) {
     const { rate } = host.options.outbound
     this.#host = host
     this.#rate =
       rate &&
-      new RateLimit(rate, host.platform, () => this.#room.lead(this.#rate?.ordered === false))
-    this.#isolation = new Isolation(host)
-    this.#ends = new Settlement(host, () => this.#handleRoom())
-    this.unacknowledged = new Unacknowledged(
+      new RateLimit(rate, host.platform, () => this.#gate.lead(this.#rate?.ordered === false))
+    this.#poison = new PoisonDetector(host)
+    this.#settlement = new Settlement(host, () => this.#handleRoom())
+    this.sent = new SentPublishes(
       host,
       this.#backlog,
-      this.#ends,
-      this.#isolation,
+      this.#settlement,
+      this.#poison,
       this.#rate,
     )
-    this.#admission = new Admission(host, this.#backlog, this.#ends)
+    this.#admission = new Admission(host, this.#backlog, this.#settlement)
     this.draining = new Draining(host, this.#backlog)
-    this.#room = new Room(host, (post) => this.#hasRoom(post))
+    this.#gate = new WritableGate(host, (post) => this.#hasRoom(post))
   }
 
   /** Publishes that have not been sent. */
@@ -79,27 +79,27 @@ export class PublishQueue {
 
   /** Somebody waits for room. */
   get awaited(): boolean {
-    return this.#room.awaited
+    return this.#gate.awaited
   }
 
   /** Something waits to be sent. */
   get waiting(): boolean {
-    return this.size > 0 || this.unacknowledged.waiting
+    return this.size > 0 || this.sent.waiting
   }
 
   /** Publishes that were sent and lack their last acknowledgement. */
   get inFlight(): number {
-    return this.unacknowledged.size
+    return this.sent.size
   }
 
   /** One of them is being tried alone, or is about to be. */
   get isolating(): boolean {
-    return this.#isolation.trying
+    return this.#poison.trying
   }
 
   /** Fulfils when a publish at QoS 0 would be sent or queued without waiting; again and again only with a turn of the event loop between. */
   get writable(): Promise<void> {
-    return this.#room.promise
+    return this.#gate.promise
   }
 
   /** QoS 0 at once or not at all: true when it was taken. Of bytes nothing is kept. @throws MqttError for what can never be sent */
@@ -107,7 +107,7 @@ export class PublishQueue {
     const output = this.#host.states.stopping ? undefined : this.#immediate
     if (output === undefined) {
       assertSendable(topic, payloadBytes(payload).length, noSettings, this.#host)
-      this.#room.handleRefusal()
+      this.#gate.handleRefusal()
       return false
     }
     this.#post(output, topic, payload, noSettings)
@@ -149,13 +149,13 @@ export class PublishQueue {
 
   /** A publish that was refused before it began. */
   refuse(topic: unknown, error: unknown): Promise<never> {
-    this.#ends.failures.add(typeof topic === 'string' ? topic : '', error)
+    this.#settlement.failures.add(typeof topic === 'string' ? topic : '', error)
     return rejected(error)
   }
 
   /** Sends what waits, as far as connection, quota and identifiers allow: first what goes on from an earlier connection. */
   flush(): void {
-    for (let output = this.#open; output !== undefined && this.unacknowledged.replay(output); )
+    for (let output = this.#open; output !== undefined && this.sent.replay(output); )
       output = this.#open
     const rate = this.#rate
     const { sendWindow } = this.#host.session
@@ -175,7 +175,7 @@ export class PublishQueue {
     }
     // Nothing waits for it: the next one may be sent.
     if (rate?.open) rate.ordered = undefined
-    this.#room.tell()
+    this.#gate.tell()
   }
 
   /** The connection is over: what the policy does not keep for the next one is given up. */
@@ -185,7 +185,7 @@ export class PublishQueue {
       offline,
       (item) => offlinePolicy(item, this.#host.options.outbound) === 'reject',
     )
-    this.unacknowledged.handleLost(error)
+    this.sent.handleLost(error)
     this.draining.tell(false)
   }
 
@@ -199,29 +199,29 @@ export class PublishQueue {
     const lost = (item: QueuedPublish): boolean => !item.settled && !isKept(item)
     this.givenUp.queued += this.#backlog.select(lost).length
     if (this.keeper === undefined)
-      this.givenUp.inFlight += this.unacknowledged.all().filter(lost).length
-    this.#ends.failures.quiet ||= asked
+      this.givenUp.inFlight += this.sent.all().filter(lost).length
+    this.#settlement.failures.quiet ||= asked
     this.keeper?.stop()
     this.#rate?.stop?.()
     const notSent = withOutcome(error, 'not-sent')
     this.#admission.ended = notSent
     const unknown = withOutcome(error, 'unknown')
-    this.unacknowledged.end(unknown)
+    this.sent.end(unknown)
     this.#admission.giveUp(unknown, (item) => item.again)
     this.#admission.giveUp(notSent)
     this.handleStopping()
     this.draining.tell(true)
-    this.#ends.failures.end()
+    this.#settlement.failures.end()
   }
 
   /** The client takes nothing more from callers that wait to write. */
   handleStopping(): void {
-    this.#room.close()
+    this.#gate.close()
   }
 
   get #open(): PacketWriter | undefined {
-    const output = this.#host.links.connection?.writer
-    return output?.writable === true && !this.#isolation.silent && this.#rate?.open !== false
+    const output = this.#host.connections.connection?.writer
+    return output?.writable === true && !this.#poison.silent && this.#rate?.open !== false
       ? output
       : undefined
   }
@@ -234,12 +234,12 @@ export class PublishQueue {
   }
 
   #hasRoom(post: boolean): boolean {
-    const { connection } = this.#host.links
+    const { connection } = this.#host.connections
     const { options } = this.#host
     const open = post
       ? this.#immediate !== undefined
       : (connection?.writer.writable ?? options.outbound.offline.qos0 === 'queue')
-    return open && !this.#backlog.exceeds(options.outbound, this.#ends.sentBytes)
+    return open && !this.#backlog.exceeds(options.outbound, this.#settlement.sentBytes)
   }
 
   // Quota and identifiers, and the share of the limit that sent messages take. One message may always go.
@@ -247,11 +247,11 @@ export class PublishQueue {
     const { size, options } = item
     const { session } = this.#host
     const fits =
-      this.#ends.sentBytes === 0 ||
-      this.#ends.sentBytes + size <= this.#host.options.outbound.maxQueuedBytes
+      this.#settlement.sentBytes === 0 ||
+      this.#settlement.sentBytes + size <= this.#host.options.outbound.maxQueuedBytes
     const { qos } = options
     if (!fits || qos === 0) return fits
-    if (!this.unacknowledged.admits(item)) return false
+    if (!this.sent.admits(item)) return false
     if (session.sendWindow.prepare(qos)) return true
     output.queueFlush()
     return false
@@ -267,23 +267,23 @@ export class PublishQueue {
       const wire = aged(item, platform.now)
       item.packetId = qos > 0 ? session.sendWindow.publish(qos) : 0
       // On file before it is written: a listener of `packet` may end the client.
-      if (item.packetId > 0) this.unacknowledged.add(item)
-      this.#ends.handleSent(item)
+      if (item.packetId > 0) this.sent.add(item)
+      this.#settlement.handleSent(item)
       if (qos === 0) {
-        this.#ends.handleWriting(item, output)
+        this.#settlement.handleWriting(item, output)
         this.#post(output, topic, item.payload, wire)
       } else {
         item.wire = wire
         this.#rate?.spend(topic, item.payload, wire)
-        if (this.keeper === undefined) this.unacknowledged.write(item, output)
+        if (this.keeper === undefined) this.sent.write(item, output)
         else this.keeper.keep(item, output)
         if (counters !== undefined) counters.publishesSent += 1
       }
     } catch (error) {
       item.wire = undefined
-      if (item.packetId > 0) this.unacknowledged.withdraw(item)
+      if (item.packetId > 0) this.sent.withdraw(item)
       const told = asInvalidOption(error, '', item.topic)
-      return this.#ends.fail(
+      return this.#settlement.fail(
         item,
         item.again && MqttError.is(told) ? withOutcome(told, 'unknown') : told,
       )
@@ -294,19 +294,19 @@ export class PublishQueue {
   #follow(item: QueuedPublish, output: PacketWriter): void {
     const { payload, options } = item
     if (options.qos === 0 && payload.length < largePayload && options.flush !== true)
-      return this.#ends.succeed(item, qos0Receipt)
+      return this.#settlement.succeed(item, qos0Receipt)
     if (options.signal !== undefined)
       item.stop ??= onAbort(options.signal, () => this.#admission.abort(item))
     const timeout = options.ackTimeout || this.#host.options.outbound.ackTimeout
     const late = (): void =>
-      this.#ends.tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' }))
+      this.#settlement.tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' }))
     if (options.qos > 0 && timeout) item.late ??= this.#host.platform.setTimer(late, timeout)
     if (options.qos > 0) return
     // The caller is not to be ahead of a transport that has much to write.
     output.onWritten((error) =>
       error === undefined
-        ? this.#ends.succeed(item, qos0Receipt)
-        : this.#ends.fail(item, withOutcome(error, 'unknown')),
+        ? this.#settlement.succeed(item, qos0Receipt)
+        : this.#settlement.fail(item, withOutcome(error, 'unknown')),
     )
   }
 
@@ -322,8 +322,8 @@ export class PublishQueue {
   }
 
   #handleRoom(): void {
-    if (this.size > 0) this.#host.links.connection?.writer.queueFlush()
-    this.#room.tell()
+    if (this.size > 0) this.#host.connections.connection?.writer.queueFlush()
+    this.#gate.tell()
     this.draining.tell(false)
   }
 }
@@ -341,7 +341,7 @@ export class Draining {
 
   /** Fulfils when nothing is queued at QoS 0 and everything sent so far has left. */
   async flushed(): Promise<void> {
-    const { connection } = this.#host.links
+    const { connection } = this.#host.connections
     if (connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
     await this.#backlog.immediate.last?.promise.catch(() => undefined)
     const { promise, resolve, reject } = deferred<void>()
@@ -357,7 +357,7 @@ export class Draining {
       this.#idle ??= deferred()
       await this.#idle.promise
     }
-    if (this.#host.links.connection !== undefined) await this.flushed().catch(() => undefined)
+    if (this.#host.connections.connection !== undefined) await this.flushed().catch(() => undefined)
   }
 
   /** A publish is over, or the client is. */

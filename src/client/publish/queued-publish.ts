@@ -184,9 +184,9 @@ export function aged({ options, since, again }: QueuedPublish, now: () => number
 /** @throws MqttError for what the server that we are connected to does not take */
 export function assertTaken(
   { qos, retain, properties }: CheckedPublish,
-  { links, session }: PublishHost,
+  { connections, session }: PublishHost,
 ): void {
-  const limits = links.connection && session.negotiated
+  const limits = connections.connection && session.negotiated
   if (limits === undefined) return
   const objection = checkPublish(limits, qos, retain)
   if (objection === 'ERR_QOS_UNSUPPORTED')
@@ -201,10 +201,10 @@ export function assertSendable(
   topic: string,
   payloadLength: number,
   how: Sending,
-  { links, session }: PublishHost,
+  { connections, session }: PublishHost,
 ): void {
   const limit =
-    (links.connection && session.negotiated?.maximumPacketSize) ?? Number.POSITIVE_INFINITY
+    (connections.connection && session.negotiated?.maximumPacketSize) ?? Number.POSITIVE_INFINITY
   let size = 0
   try {
     size = sizeOfMessage(topic, { length: payloadLength }, how, 5)

@@ -11,7 +11,7 @@ import { isProgramFault, MqttError } from '../../errors.js'
 import type { PacketWriter } from '../connection/packet-writer.js'
 import type { ClientEvents, Receipt } from '../options/index.js'
 import { broken } from '../session/refusal.js'
-import type { KeepingHost } from './keeping.js'
+import type { StoringPublishHost } from './keeping.js'
 import type { PublishHost } from './ports.js'
 import { isKept, type QueuedPublish } from './queued-publish.js'
 
@@ -20,7 +20,7 @@ export class Settlement {
   /** Bytes of publishes that are sent and not over. */
   sentBytes = 0
   readonly failures: Failures
-  readonly #host: KeepingHost
+  readonly #host: StoringPublishHost
   readonly #handleRoom: () => void
   #sends = 0
   /** The latest message, and what it was written to: its bytes are the caller's. */
@@ -28,7 +28,7 @@ export class Settlement {
   #output: PacketWriter | undefined
 
   /** @param handleRoom called when one is over, and others may have its place */
-  constructor(host: KeepingHost, handleRoom: () => void) {
+  constructor(host: StoringPublishHost, handleRoom: () => void) {
     this.#host = host
     this.failures = new Failures(host)
     this.#handleRoom = handleRoom
@@ -91,7 +91,7 @@ export class Settlement {
     }
     // Longer than any server takes.
     item.length = Number.POSITIVE_INFINITY
-    if (output !== undefined) this.#host.links.cut(broken('ERR_CONNECTION_LOST', 'given up midway'))
+    if (output !== undefined) this.#host.connections.cut(broken('ERR_CONNECTION_LOST', 'given up midway'))
   }
 
   #release(item: QueuedPublish, error: unknown, done?: Receipt): void {

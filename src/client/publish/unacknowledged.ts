@@ -15,8 +15,8 @@ import type { PacketWriter } from '../connection/packet-writer.js'
 import type { Sending } from '../options/check-calls.js'
 import { isStored } from '../options/hidden.js'
 import type { Backlog, RateLimit } from './backlog.js'
-import type { Isolation } from './isolation.js'
-import type { KeepingHost } from './keeping.js'
+import type { PoisonDetector } from './isolation.js'
+import type { StoringPublishHost } from './keeping.js'
 import {
   assertTaken,
   identifierInUse,
@@ -107,34 +107,34 @@ const longestCount = 1000
 const mostRetries = 16
 
 /** Publishes in flight of one client. */
-export class Unacknowledged extends PublishTable {
+export class SentPublishes extends PublishTable {
   /** How many got their PUBREC. */
   releases = 0
-  readonly #host: KeepingHost
+  readonly #host: StoringPublishHost
   readonly #backlog: Backlog
-  readonly ends: Settlement
+  readonly settlement: Settlement
   /** How often connections ended over a message is being written: CONNECT waits until it is, or `longestCount` since the connection ended. */
   counting: Promise<void> | undefined
   #stopCounting: (() => void) | undefined
   /** To be sent again on this connection. */
   readonly #replays = new Ring<QueuedPublish>()
-  readonly #isolation: Isolation
+  readonly #poison: PoisonDetector
   readonly #rate: RateLimit | undefined
   #watch: StallWatch | undefined
   #acks = 0
 
   constructor(
-    host: KeepingHost,
+    host: StoringPublishHost,
     backlog: Backlog,
-    ends: Settlement,
-    isolation: Isolation,
+    settlement: Settlement,
+    poison: PoisonDetector,
     rate: RateLimit | undefined,
   ) {
     super()
     this.#host = host
     this.#backlog = backlog
-    this.ends = ends
-    this.#isolation = isolation
+    this.settlement = settlement
+    this.#poison = poison
     this.#rate = rate
   }
 
@@ -150,7 +150,7 @@ export class Unacknowledged extends PublishTable {
       this.#replays.length === 0 &&
       sendWindow.mayPublish &&
       sendWindow.admits(item.options.qos) &&
-      this.#isolation.admits(item)
+      this.#poison.admits(item)
     )
   }
 
@@ -158,9 +158,9 @@ export class Unacknowledged extends PublishTable {
   write(item: QueuedPublish, output: PacketWriter): void {
     const { topic, payload, wire, packetId } = item
     if (wire === undefined) return
-    this.ends.handleWriting(item, output)
+    this.settlement.handleWriting(item, output)
     item.length = output.publish(topic, payload, wire, packetId)
-    this.#isolation.handleSent(item)
+    this.#poison.handleSent(item)
     if (!item.settled) this.#awaitAck()
   }
 
@@ -170,7 +170,7 @@ export class Unacknowledged extends PublishTable {
       open: () => this.size,
       // What has not left whole cannot be acknowledged.
       progress: () =>
-        host.links.connection?.writer.source === undefined ? this.#acks : Number.NaN,
+        host.connections.connection?.writer.source === undefined ? this.#acks : Number.NaN,
       patience: () => stallAge,
       tell: (age) => {
         host.log('warn', `the server acknowledges nothing since ${Math.round(age)} ms`)
@@ -219,25 +219,25 @@ export class Unacknowledged extends PublishTable {
       !item.settled &&
       item.retries++ < mostRetries
     if (retries && this.#host.session.sendWindow.disown(packetId)) return this.#requeue(item)
-    if (item.doubt !== undefined) return this.ends.fail(item, item.doubt)
+    if (item.doubt !== undefined) return this.settlement.fail(item, item.doubt)
     tally(this.#host, 'publishesAcked')
     if (reasonCode < 0x80 || packetType === PUBCOMP)
-      return this.ends.succeed(item, receipt(reasonCode || item.received, packetId, properties))
+      return this.settlement.succeed(item, receipt(reasonCode || item.received, packetId, properties))
     tally(this.#host, 'refusals')
-    this.ends.fail(item, refused(item, packetType, reasonCode, properties))
+    this.settlement.fail(item, refused(item, packetType, reasonCode, properties))
   }
 
   #handleAck(item: QueuedPublish, last: boolean): void {
     this.#acks += 1
     if (this.size === 0) this.#watch?.stop()
     else this.#watch?.renew()
-    this.#isolation.handleAnswer(item, last)
+    this.#poison.handleAnswer(item, last)
   }
 
   /** A connection is up: PUBREL goes on at once, messages follow with DUP as the quota allows. */
   handleConnected(): void {
     const { sendWindow } = this.#host.session
-    this.#isolation.handleConnected()
+    this.#poison.handleConnected()
     for (const item of this.released()) sendWindow.replayRelease(item.packetId)
     for (const item of this.unreleased()) this.#replays.push(item)
     if (this.size > 0) this.#awaitAck()
@@ -252,7 +252,7 @@ export class Unacknowledged extends PublishTable {
     // Still without an answer since the connection before.
     const carried = this.get(item.packetId) === item && item.released === 0
     // What is not stored yet goes when it is.
-    if (carried && (item.length < 0 || !this.#isolation.admits(item))) return false
+    if (carried && (item.length < 0 || !this.#poison.admits(item))) return false
     this.#replays.shift()
     if (carried && item.wire !== undefined) this.#resend(item, output, item.wire)
     return true
@@ -273,23 +273,23 @@ export class Unacknowledged extends PublishTable {
     }
     session.sendWindow.replay(packetId)
     item.repeated = true
-    this.ends.handleWriting(item, output)
+    this.settlement.handleWriting(item, output)
     tally(this.#host, 'publishesReplayed')
     this.#rate?.spend(topic, item.payload, wire)
     output.publish(topic, item.payload, wire, packetId, true)
-    this.#isolation.handleSent(item)
+    this.#poison.handleSent(item)
   }
 
   // It is not sent again.
   #giveUp(item: QueuedPublish, error: MqttError): void {
     this.#host.session.sendWindow.abandon(item.packetId)
     this.delete(item.packetId)
-    this.ends.fail(item, error)
+    this.settlement.fail(item, error)
   }
 
   // In front of what was never sent; to be called from the youngest to the oldest.
   #requeue(item: QueuedPublish): void {
-    this.ends.handleUnsent(item)
+    this.settlement.handleUnsent(item)
     this.#backlog.unshift(item)
   }
 
@@ -298,7 +298,7 @@ export class Unacknowledged extends PublishTable {
     this.#watch?.stop()
     this.#replays.drain()
     const [oldest] = this.unreleased()
-    const poisoned = this.#isolation.handleLost(oldest, error)
+    const poisoned = this.#poison.handleLost(oldest, error)
     for (const item of this.all()) item.end = 0
     if (oldest !== undefined && poisoned !== undefined) this.#giveUp(oldest, poisoned)
     else if (oldest?.suspicion !== undefined) this.#keepCount(oldest, oldest.suspicion.strikes)
@@ -334,7 +334,7 @@ export class Unacknowledged extends PublishTable {
     this.#clear()
     const losses = lossesOf(again, lost)
     for (const item of again.reverse()) this.#requeue(item)
-    const settle = (): void => void lost.map((item) => this.ends.fail(item, sessionLost()))
+    const settle = (): void => void lost.map((item) => this.settlement.fail(item, sessionLost()))
     return { losses, settle }
   }
 
@@ -343,7 +343,7 @@ export class Unacknowledged extends PublishTable {
     this.#watch?.stop()
     this.#stopCounting?.()
     const kept = this.#host.publishQueue.keeper !== undefined
-    for (const item of [...this.unreleased(), ...this.released()]) this.ends.fail(item, error, kept)
+    for (const item of [...this.unreleased(), ...this.released()]) this.settlement.fail(item, error, kept)
     this.#clear()
   }
 

@@ -98,12 +98,12 @@ async function connect(
   })
   checkConnect(packet)
   signal.throwIfAborted()
-  host.links.handleDial(url, number, dropped)
+  host.connections.handleDial(url, number, dropped)
   // A listener may have given it up.
   signal.throwIfAborted()
   const transport = await dial(host, endpoint, signal)
   try {
-    await host.links.handshake(transport, packet, signal)
+    await host.connections.handshake(transport, packet, signal)
   } catch (error) {
     throw hinted(error, endpoint)
   }

@@ -59,7 +59,7 @@ export class Authentication implements Extra {
     const given = properties.authenticationData
     const round = this.#round
     // On an open connection the server may begin as well, also while an exchange of ours has not left yet.
-    const connected = this.#host.links.connection !== undefined
+    const connected = this.#host.connections.connection !== undefined
     if (connected && this.#renewal === undefined) this.#open(this.#context).begun = true
     const context = this.#context
     const proceed = async (): Promise<void> => {
@@ -67,12 +67,12 @@ export class Authentication implements Extra {
       if (reasonCode === 0) return this.#renewed(given, context)
       const answer = data(await this.#mechanism.continue(given, context), 'auth.continue')
       // What CONNACK has decided meanwhile needs no answer.
-      if (round !== this.#round || connected !== (this.#host.links.connection !== undefined)) return
+      if (round !== this.#round || connected !== (this.#host.connections.connection !== undefined)) return
       this.#host.session.authExchange.authenticate(0x18, answer)
-      this.#host.links.pump()
+      this.#host.connections.pump()
     }
     this.#tail = this.#tail.then(proceed).catch((error: unknown) => {
-      if (round === this.#round) this.#host.links.cut(failed(error))
+      if (round === this.#round) this.#host.connections.cut(failed(error))
     })
   }
 
@@ -100,7 +100,7 @@ export class Authentication implements Extra {
         if (round !== this.#round || this.#renewal === undefined) return
         this.#renewal.begun = true
         this.#host.session.authExchange.authenticate(0x19, first)
-        this.#host.links.pump()
+        this.#host.connections.pump()
       },
       (error: unknown) => {
         if (round === this.#round) this.#fail(failed(error))
@@ -157,7 +157,7 @@ export class Authentication implements Extra {
 
   #fail(error: MqttError): void {
     this.#settle()?.reject(error)
-    this.#host.links.cut(error)
+    this.#host.connections.cut(error)
   }
 
   #settle(): Deferred<void> | undefined {

@@ -14,7 +14,7 @@ import { type Blame, unknownAlias } from '../session/refusal.js'
 import { attempt } from './attempt.js'
 import { BrokerList } from './brokers.js'
 import type { ReconnectHost } from './ports.js'
-import { type Hint, type Step, Supervisor, wakeInterval } from './supervisor.js'
+import { type Hint, type Step, RetryPolicy, wakeInterval } from './supervisor.js'
 
 /** Receive Maximum at most, once messages did not fit the memory budget. */
 const narrow = 1024
@@ -27,10 +27,10 @@ interface Limits {
 const nameOf = ({ target }: ParsedEndpoint): string => shown(target.url)
 
 /** Attempts of one client. */
-export class Dialling {
+export class Reconnector {
   readonly #host: ReconnectHost
   readonly #brokers: BrokerList<ParsedEndpoint>
-  readonly #supervisor: Supervisor<ParsedEndpoint>
+  readonly #supervisor: RetryPolicy<ParsedEndpoint>
   /** What is announced instead of the options, as one connection has taught. */
   readonly #limits: Limits = {}
   /** Endpoints that refused 5.0, under `'auto'`. */
@@ -51,7 +51,7 @@ export class Dialling {
     const { options, platform } = host
     this.#host = host
     this.#brokers = new BrokerList(endpoints)
-    this.#supervisor = new Supervisor({
+    this.#supervisor = new RetryPolicy({
       brokers: this.#brokers,
       policy: options.reconnect,
       rejectFirst: options.firstConnect === 'reject',
@@ -246,10 +246,10 @@ export class Dialling {
   }
 
   #handleWake(): void {
-    const { links, session, platform } = this.#host
-    if (links.connection !== undefined) {
+    const { connections, session, platform } = this.#host
+    if (connections.connection !== undefined) {
       session.probe(platform.now())
-      links.pump()
+      connections.pump()
     } else if (this.#waiting !== undefined) this.hurry()
   }
 }

@@ -14,7 +14,7 @@ export interface ReconnectHost extends ClientContext {
   clientId: string
   /** For the next attempt, at this endpoint: what a renewal was given while the connection was up. */
   renewed: { readonly endpoint: ParsedEndpoint; readonly login: Login | undefined } | undefined
-  readonly links: {
+  readonly connections: {
     /** The connection, while it takes packets of the application. */
     readonly connection: object | undefined
     /** Right before the transport is opened; `dropped` are the options that the connection goes without. */

@@ -40,10 +40,10 @@ export class Renewal implements Extra {
 
   handleUp(endpoint: ParsedEndpoint, login: Login | undefined): void {
     const expiresAt = login?.expiresAt
-    const { platform, options, links } = this.#host
+    const { platform, options, connections } = this.#host
     this.#failures = 0
     this.#lastError = undefined
-    if (expiresAt === undefined || links.connection === undefined) return
+    if (expiresAt === undefined || connections.connection === undefined) return
     this.#waiting?.()
     const left = expiresAt - platform.date()
     const ahead = left - options.refreshBefore
@@ -73,17 +73,17 @@ export class Renewal implements Extra {
 
   #renew(endpoint: ParsedEndpoint): void {
     const host = this.#host
-    if (host.links.connection === undefined) return
+    if (host.connections.connection === undefined) return
     const { url } = endpoint.target
     const abort = new AbortController()
     this.#asking = abort
     const context = { attempt: this.#failures + 1, endpoint: url.href, lastError: this.#lastError }
     const renewed = credentials(host, context, abort).then(async (login) => {
       // The connection may have ended meanwhile, and the next attempt asks for itself.
-      if (this.#asking !== abort || host.links.connection === undefined) return
+      if (this.#asking !== abort || host.connections.connection === undefined) return
       if (this.#authentication === undefined) {
         host.renewed = { endpoint, login }
-        return host.links.replace('credentials expire')
+        return host.connections.replace('credentials expire')
       }
       await this.#authentication.renew(shown(url))
       this.handleUp(endpoint, login)

@@ -18,7 +18,7 @@ export const wakeInterval = 1000
 const fallback = 30_000
 
 /** What a supervisor needs to know. */
-export interface SupervisorConfig<E> {
+export interface RetryConfig<E> {
   readonly brokers: BrokerList<E>
   /** False: one round, one connection. */
   readonly policy: ReconnectPolicy | false
@@ -50,7 +50,7 @@ const immediately: Step = { type: 'dial', delay: undefined }
 const urgently: Step = { type: 'dial', delay: 0, urgent: true }
 
 /** The decisions of one client. */
-export class Supervisor<E> {
+export class RetryPolicy<E> {
   /** Number of the attempt that is under way or comes next, from 1 since a connection was stable. */
   attempt = 1
   /** True once a server took us in. */
@@ -62,9 +62,9 @@ export class Supervisor<E> {
   /** Dials that count against `maxAttempts`: what led to the first connection was not to come back. */
   #spent = 0
   readonly #refreshed = new SparseSet<E>()
-  readonly #config: SupervisorConfig<E>
+  readonly #config: RetryConfig<E>
 
-  constructor(config: SupervisorConfig<E>) {
+  constructor(config: RetryConfig<E>) {
     this.#config = config
   }
 

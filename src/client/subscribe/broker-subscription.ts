@@ -1,7 +1,7 @@
 /**
  * One subscription of the session, with the requests for it that are on their way, and the calls that wait for them.
  *
- * Data with a few rules; the traffic is in `registry.ts`. The broker has one subscription for each Topic Filter, shared by all consumers on it here.
+ * Data with a few rules; the traffic is in `subscriptions.ts`. The broker has one subscription for each Topic Filter, shared by all consumers on it here.
  */
 
 import { type Deferred, deferred } from '../../common/abort.js'

@@ -44,7 +44,7 @@ export interface Joined {
   readonly reader: ShareReader
   /** Milliseconds. */
   readonly quiet: number
-  readonly behind: Required<Pick<ClientAccess, 'platform' | 'session' | 'links'>>
+  readonly behind: Required<Pick<ClientAccess, 'platform' | 'session' | 'connections'>>
 }
 
 /** A member that leaves. */
@@ -88,9 +88,9 @@ export class GroupMembership {
 
   /** What waits. */
   lag(): Lag {
-    const { size, outstanding, config } = this.#of.reader
+    const { size, unacknowledged, config } = this.#of.reader
     // Where the application acknowledges, that is the end of a message.
-    const inHand = outstanding.messages.filter(({ settled }) => config.ack !== 'manual' || !settled)
+    const inHand = unacknowledged.messages.filter(({ settled }) => config.ack !== 'manual' || !settled)
     return { buffered: size, inHand: inHand.length, broker: this.#told }
   }
 
@@ -231,9 +231,9 @@ export class GroupMembership {
 
   // A round trip: what the broker sent upon the last acknowledgement is here when it is over.
   async #turnAround(): Promise<void> {
-    const { platform, session, links } = this.#of.behind
+    const { platform, session, connections } = this.#of.behind
     if (!session.keepAlive.asked) session.ask(platform.now())
-    links.pump()
+    connections.pump()
     while (session.keepAlive.asked && session.state === 'connected') await this.#sleep(step)
   }
 

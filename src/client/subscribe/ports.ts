@@ -7,7 +7,7 @@ import type { MessageRouter } from '../deliver/message-router.js'
 
 /** The client that subscribes. */
 export interface SubscribeHost extends ClientContext {
-  readonly links: {
+  readonly connections: {
     /** The connection, while it takes packets of the application. */
     readonly connection: { readonly writer: PacketWriter } | undefined
     /** The endpoint that was dialled last. */

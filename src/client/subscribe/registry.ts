@@ -39,7 +39,7 @@ type Asking = Pick<PendingSubscribe, 'identifier' | 'userProperties'> & {
 }
 
 /** Consumers and subscriptions of one client. */
-export class Registry implements Answers {
+export class Subscriptions implements Answers {
   readonly host: SubscribeHost
   readonly membership: Membership
   readonly sender: SubscribeSender

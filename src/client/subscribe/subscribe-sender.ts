@@ -93,7 +93,7 @@ export class SubscribeSender {
       this.#sweepAt = leastSweep + this.#queue.length * 2
     }
     this.#queue.push(packet)
-    this.#host.links.connection?.writer.queueFlush()
+    this.#host.connections.connection?.writer.queueFlush()
   }
 
   /** What was sent under this identifier; it has its answer now. */
@@ -119,8 +119,8 @@ export class SubscribeSender {
 
   /** The server uses its identifier for a message of its own: once more under another one. False when that was tried. */
   repeat(packet: PendingPacket, packetId: number): boolean {
-    const { links, session } = this.#host
-    if (packet.again || links.connection === undefined) return false
+    const { connections, session } = this.#host
+    if (packet.again || connections.connection === undefined) return false
     session.sendWindow.avoid(packetId)
     this.#send({ ...packet, again: true })
     return true
@@ -133,7 +133,7 @@ export class SubscribeSender {
 
   /** A connection is up. */
   handleConnected(): void {
-    const { endpoint } = this.#host.links.dialled
+    const { endpoint } = this.#host.connections.dialled
     if (endpoint !== this.#endpoint) this.#most = Math.min(this.#most, usualFilters)
     this.#endpoint = endpoint
     this.#trial.handleConnected()
@@ -168,11 +168,11 @@ export class SubscribeSender {
 
   /** Sends what waits, as far as there are a connection and packet identifiers. */
   flush(): void {
-    const { links, session } = this.#host
+    const { connections, session } = this.#host
     // What was settled before leaves before: brokers are about that take the identifier of a message in flight for one of ours.
-    if (this.#next.length + this.#queue.length > 0) links.connection?.writer.writeAcks()
+    if (this.#next.length + this.#queue.length > 0) connections.connection?.writer.writeAcks()
     while (
-      links.connection !== undefined &&
+      connections.connection !== undefined &&
       session.sendWindow.hasIdentifier &&
       !this.#trial.silent
     ) {
@@ -285,7 +285,7 @@ export class SubscribeSender {
   // Sends the next suspect, when its time has come, or gives it up; false when neither is to be done now.
   #try(): boolean {
     const [packet] = this.#suspects
-    const { links, states } = this.#host
+    const { connections, states } = this.#host
     if (packet === undefined || states.stopping) return false
     const over = this.#isOver(packet)
     if (!over && !this.#trial.admits(suspicionOfFirst(packet), this.#sent.size)) return false
@@ -293,7 +293,7 @@ export class SubscribeSender {
     if (packet !== this.#suspects[0]) return true
     this.#suspects.shift()
     if (over) return true
-    links.connection?.writer.writeAcks()
+    connections.connection?.writer.writeAcks()
     this.#trial.begin(packet)
     this.#send(packet)
     return true
@@ -334,7 +334,7 @@ export class SubscribeSender {
   }
 
   #send(packet: PendingPacket): void {
-    const { links, session } = this.#host
+    const { connections, session } = this.#host
     const packetId = session.sendWindow.request(packet.type, packet.filters.length)
     // On file before it is written: a listener of `packet` may leave again.
     this.#sent.set(packetId, packet)
@@ -344,7 +344,7 @@ export class SubscribeSender {
     const fresh = asked.filter(({ known }) => known.state === 'new')
     for (const each of asked) handleSent(each)
     try {
-      links.connection?.writer.send(packetOf(packet, packetId, this.#limits))
+      connections.connection?.writer.send(packetOf(packet, packetId, this.#limits))
       if (packet.type === 'unsubscribe') packet.call.sent = true
     } catch (error) {
       session.sendWindow.withdraw(packetId)

@@ -69,7 +69,7 @@ function checkedCall(
   given: object | undefined,
 ): SharedCall {
   const behind = (client as Partial<{ [access](): ClientAccess }> | undefined)?.[access]?.()
-  if (behind?.registry?.membership?.byFilter === undefined)
+  if (behind?.subscriptions?.membership?.byFilter === undefined)
     invalid('client', 'a client of this copy of mqwire')
   const filter = `$share/${string(group, 'group')}/${string(inner, 'filter')}`
   if (inner === '' || parseShare(inner) !== undefined)
@@ -137,15 +137,15 @@ export async function listenShared(
 
 /** The consumer that was made in this turn; undefined where the call has failed. */
 function memberOf({ client, behind, filter, quiet, lag }: SharedCall): GroupMembership | undefined {
-  const { platform, registry, session, links } = behind as Required<ClientAccess>
-  const book = registry.membership
+  const { platform, subscriptions, session, connections } = behind as Required<ClientAccess>
+  const book = subscriptions.membership
   const share = book.byFilter.get(filter)
   // Who came last.
   const reader = share && [...share.takers.keys()].at(-1)
   return (
     reader &&
     new GroupMembership(
-      { client, filter, book, share, reader, quiet, behind: { platform, session, links } },
+      { client, filter, book, share, reader, quiet, behind: { platform, session, connections } },
       lag,
     )
   )

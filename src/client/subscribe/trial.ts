@@ -71,7 +71,7 @@ export class Trial {
   }
 
   #dueAt(suspicion: Suspicion, unanswered: number, now: number): number {
-    const { links, options, publishQueue, session } = this.#host
+    const { connections, options, publishQueue, session } = this.#host
     const { keepAlive, negotiated, receiveWindow } = session
     if (unanswered > 0 && now < this.#changedAt + longestSilence)
       return this.#changedAt + longestSilence
@@ -79,7 +79,7 @@ export class Trial {
       if (this.#askedAt === undefined) {
         this.#askedAt = now
         if (!keepAlive.asked) session.ask(now)
-        links.pump()
+        connections.pump()
       }
       // Where PINGREQ has no answer it goes all the same, but is not to blame then.
       if (keepAlive.asked)

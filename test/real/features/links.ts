@@ -5,7 +5,7 @@ import type { Feature } from '../target.js'
 import { eventually, failure, within } from '../waiting.js'
 import { iterate } from './sessions.js'
 
-export const links: readonly Feature[] = [
+export const connections: readonly Feature[] = [
   {
     name: 'idle',
     title: 'an idle client stays connected over several keep-alives, and pings in time',

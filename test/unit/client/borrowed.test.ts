@@ -85,7 +85,7 @@ describe('a handler where the message was read', () => {
   it('is shown the memory that the transport read into, without a copy', async () => {
     const buffers: ArrayBufferLike[] = []
     const rig = await listening((message) => void buffers.push(message.payload.buffer))
-    const window = rig.links[0]?.latest?.buffer
+    const window = rig.connections[0]?.latest?.buffer
     await rig.send(publish('a', 'hello', 1))
     expect(buffers).toHaveLength(1)
     expect(buffers[0]).toBe(window)
@@ -370,13 +370,13 @@ describe('memory', () => {
     )
     quiet(world.client.subscribe('b', { lifetime: 'borrowed', signal: AbortSignal.abort() }))
     await churn(rig)
-    expect(rig.links[0]?.windows.length).toBe(1)
+    expect(rig.connections[0]?.windows.length).toBe(1)
   })
 
   it.each(['unsubscribe', 'detach', 'until'] as const)(
     'nor does one that has ended: %s',
     async (how) => {
-      const { world, links, busy } = await windowed()
+      const { world, connections, busy } = await windowed()
       const until = new AbortController()
       const subscription = await subscribe(world, 'a', {
         lifetime: 'borrowed',
@@ -384,15 +384,15 @@ describe('memory', () => {
       })
       await busy()
       await busy()
-      expect(links[0]?.windows.length).toBe(2)
+      expect(connections[0]?.windows.length).toBe(2)
       if (how === 'until') until.abort()
       else quiet(Promise.resolve(subscription[how]()))
       await world.settle()
-      const shared = links[0]?.windows[0]
+      const shared = connections[0]?.windows[0]
       await busy()
       for (let round = 0; round < 4; round++) {
         await busy()
-        expect(links[0]?.latest).toBe(shared)
+        expect(connections[0]?.latest).toBe(shared)
       }
     },
   )

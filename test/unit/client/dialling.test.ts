@@ -4,9 +4,9 @@ import type { ReconnectPolicy } from '../../../src/client/options/check-options.
 import type { DecisionContext } from '../../../src/client/options/index.js'
 import { BrokerList } from '../../../src/client/reconnect/brokers.js'
 import {
+  type RetryConfig,
+  RetryPolicy,
   type Step,
-  Supervisor,
-  type SupervisorConfig,
 } from '../../../src/client/reconnect/supervisor.js'
 import { MqttError } from '../../../src/errors.js'
 
@@ -128,7 +128,7 @@ const doubling: ReconnectPolicy = {
   decide: undefined,
 }
 
-type Config = Partial<Omit<SupervisorConfig<string>, 'policy'>>
+type Config = Partial<Omit<RetryConfig<string>, 'policy'>>
 
 /** A supervisor that has begun: `fail` and `lose` give the delay of the next dial, or the error that it stops with. */
 function begun(
@@ -144,7 +144,7 @@ function begun(
     random: () => 0,
     nameOf: (host: string) => `x://${host}`,
   }
-  const supervisor = new Supervisor({
+  const supervisor = new RetryPolicy({
     ...defaults,
     ...config,
     policy: policy && { ...doubling, ...policy },

@@ -65,10 +65,10 @@ it('what comes in behind a packet that is still to be judged, until it is', asyn
 })
 
 it('output that has not left, but for large payloads, and never less than nothing', async () => {
-  const links: SlowLink[] = []
+  const connections: SlowLink[] = []
   const world: World = new World({ keepAlive: false }, {}, 1, () => {
-    links.push(new SlowLink(world.clock, { rate: 1_000_000, kernel: 1 }, agreeable))
-    return links[0] as SlowLink
+    connections.push(new SlowLink(world.clock, { rate: 1_000_000, kernel: 1 }, agreeable))
+    return connections[0] as SlowLink
   })
   await Promise.all([world.client.connect(), world.clock.advance(1000)])
   const before = connection.held
@@ -76,7 +76,7 @@ it('output that has not left, but for large payloads, and never less than nothin
   expect(connection.held - before).toBeLessThan(1000)
   await world.clock.advance(1000)
   expect(connection.held - before).toBeLessThan(100)
-  ;(links[0] as SlowLink).rate = 0
+  ;(connections[0] as SlowLink).rate = 0
   for (let count = 0; count < 10; count++) world.client.post('a', new Uint8Array(1000))
   expect(connection.held - before).toBeGreaterThan(10_000)
   await world.settle()

@@ -57,7 +57,7 @@ describe.each<[string, () => FrameScanner | false]>([
     const rig = await windowed({ scanner: scanner() })
     const subscription = await subscribe(rig.world, 'a', { buffer: 100 })
     await rig.busy()
-    const link = rig.links[0] as (typeof rig.links)[number]
+    const link = rig.connections[0] as (typeof rig.connections)[number]
     const before = link.windows.length
     const whole = link.latest?.length ?? 0
     const size = 2 * whole

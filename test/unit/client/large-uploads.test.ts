@@ -13,7 +13,7 @@ const size = 3 * megabyte
 
 interface Upload {
   readonly world: World
-  readonly links: SlowLink[]
+  readonly connections: SlowLink[]
   readonly link: SlowLink
 }
 
@@ -22,14 +22,14 @@ async function uploading(
   options: ClientOptions = {},
   line: Line = { rate: megabyte },
 ): Promise<Upload> {
-  const links: SlowLink[] = []
+  const connections: SlowLink[] = []
   const world: World = new World({ keepAlive: false, ...options }, {}, 1, () => {
     const link = new SlowLink(world.clock, line, agreeable)
-    links.push(link)
+    connections.push(link)
     return link
   })
   await settled(world, world.client.connect(), 1000)
-  return { world, links, link: links[0] as SlowLink }
+  return { world, connections, link: connections[0] as SlowLink }
 }
 
 /** Publishes so many bytes, and gives how that stands. */
@@ -135,7 +135,7 @@ describe('what the caller writes into its memory after a publish has settled nev
   })
 
   it.each([1, 2] as const)('QoS %i: aborted while it is sent again', async (qos) => {
-    const { world, links } = await uploading({
+    const { world, connections } = await uploading({
       reconnect: { backoff: () => 100 },
       clientId: 'c',
       cleanStart: false,
@@ -144,9 +144,9 @@ describe('what the caller writes into its memory after a publish has settled nev
     const abort = new AbortController()
     const call = failure(world.client.publish('a', payload, { qos, signal: abort.signal }))
     await world.clock.advance(100)
-    links[0]?.destroy(new Error('cut'))
+    connections[0]?.destroy(new Error('cut'))
     await world.clock.advance(100)
-    const again = links[1] as SlowLink
+    const again = connections[1] as SlowLink
     again.answer = willing(true)
     await world.clock.advance(500)
     expect(world.client.state).toBe('connected')
@@ -159,7 +159,7 @@ describe('what the caller writes into its memory after a publish has settled nev
 
   it.each([0, 1] as const)('QoS %i: too large to be copied, the link is cut', async (qos) => {
     const outbound = { maxQueuedBytes: 2 * megabyte }
-    const { world, links } = await uploading({
+    const { world, connections } = await uploading({
       reconnect: { backoff: () => 100 },
       clientId: 'c',
       sessionExpiryInterval: 60,
@@ -174,8 +174,8 @@ describe('what the caller writes into its memory after a publish has settled nev
     payload.fill(B)
     expect(await call).toMatchObject({ code: 'ERR_ABORTED', outcome: 'unknown' })
     await world.clock.advance(1000)
-    expect(links[0]?.destroyed?.cause).toMatchObject({ code: 'ERR_CONNECTION_LOST' })
-    expect(links.map((link) => publishes(link).map(([length]) => length))).toEqual([[], [4]])
+    expect(connections[0]?.destroyed?.cause).toMatchObject({ code: 'ERR_CONNECTION_LOST' })
+    expect(connections.map((link) => publishes(link).map(([length]) => length))).toEqual([[], [4]])
     expect(next.state).toBe('fulfilled')
   })
 

@@ -353,7 +353,7 @@ const silent: Behaviour = () => undefined
 const situations: Readonly<Record<string, (rig: Rig) => unknown>> = {
   idle: () => undefined,
   'waiting for credentials': (rig) => begin(rig, agreeable),
-  dialling: (rig) => begin(rig, 'hang'),
+  reconnector: (rig) => begin(rig, 'hang'),
   'waiting for CONNACK': (rig) => begin(rig, silent),
   'waiting to dial for the first time again': (rig) => begin(rig, down, 500),
   connected: (rig) => rig.up(),

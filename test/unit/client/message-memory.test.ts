@@ -173,7 +173,7 @@ describe('messages that wait', () => {
   })
 
   it('borrowed, in windows that come to an end, move out and are right', async () => {
-    const { world, busy, send, links } = await windowed()
+    const { world, busy, send, connections } = await windowed()
     const reader = await subscribe(world, 'a', { lifetime: 'borrowed', ...large })
     await busy()
     const expected: string[] = []
@@ -182,7 +182,7 @@ describe('messages that wait', () => {
       expected.push(...texts)
       await send(...texts.map((text) => publish('a', text)))
     }
-    expect(links[0]?.windows.length).toBeLessThanOrEqual(5)
+    expect(connections[0]?.windows.length).toBeLessThanOrEqual(5)
     expect(takenTexts(reader)).toEqual(expected)
   })
 })

@@ -160,15 +160,15 @@ it.each([
 
 it('a message that a transport cannot take, as WebSocket, ends the connection with its name, the limit and the way out; the client comes back', async () => {
   const log: string[] = []
-  const links: Transport[] = []
+  const connections: Transport[] = []
   const options = { ...lasting, stats: true, logger: { warn: (text: string) => log.push(text) } }
   const world = new World(options, {}, 1, (_index, open) => {
-    links.push(open())
-    return links.at(-1) as Transport
+    connections.push(open())
+    return connections.at(-1) as Transport
   })
   world.answer = agreeable
   await Promise.all([world.client.connect(), world.settle()])
-  links[0]?.destroy(sizeError(4000, 5000))
+  connections[0]?.destroy(sizeError(4000, 5000))
   await world.clock.advance(100)
   const error = {
     code: 'ERR_PACKET_TOO_LARGE',

@@ -4,7 +4,7 @@ import type { Consumer } from '../../../src/client/deliver/consumer.js'
 import { MessageRouter } from '../../../src/client/deliver/message-router.js'
 import type { SubscriptionHandle } from '../../../src/client/deliver/subscription.js'
 import type { SubscribeOptions, Subscription } from '../../../src/client/options/index.js'
-import { Registry } from '../../../src/client/subscribe/registry.js'
+import { Subscriptions } from '../../../src/client/subscribe/registry.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
 import type { QoS } from '../../../src/wire/packets.js'
@@ -37,7 +37,7 @@ const profiles: Readonly<Record<string, Profile>> = {
 class Broker {
   readonly subscriptions = new Map<string, { qos: number; subscriptionIdentifiers: number[] }>()
   /** Texts of QoS 1 messages, in the order of sending, by packet identifier; and those that were acknowledged. */
-  readonly unacknowledged = new Map<number, string>()
+  readonly sent = new Map<number, string>()
   readonly acknowledged: string[] = []
   /** Filters that were not given up when asked: a client that is refused them later may not know of them any more. */
   readonly kept = new Set<string>()
@@ -62,11 +62,11 @@ class Broker {
   /** A message on a topic that is subscribed to; its text, or undefined where there is no subscription. */
   publish(topic: string): string | undefined {
     const subscription = this.subscriptions.get(topic)
-    if (subscription === undefined || this.unacknowledged.size > 1000) return undefined
+    if (subscription === undefined || this.sent.size > 1000) return undefined
     const { qos, subscriptionIdentifiers } = subscription
     const text = `${topic}${++this.#sent}`
     const packetId = qos > 0 ? this.#sent : undefined
-    if (packetId !== undefined) this.unacknowledged.set(packetId, text)
+    if (packetId !== undefined) this.sent.set(packetId, text)
     const properties = { subscriptionIdentifiers }
     this.#world?.peer.send(publish(topic, text, packetId, { properties }))
     return text
@@ -100,10 +100,10 @@ class Broker {
   }
 
   #handlePuback(packetId: number): void {
-    const [oldest] = this.unacknowledged.keys()
+    const [oldest] = this.sent.keys()
     if (oldest !== packetId) this.faults.push(`PUBACK ${packetId}, where ${oldest} was next`)
-    this.acknowledged.push(this.unacknowledged.get(packetId) ?? '')
-    this.unacknowledged.delete(packetId)
+    this.acknowledged.push(this.sent.get(packetId) ?? '')
+    this.sent.delete(packetId)
   }
 }
 
@@ -154,7 +154,7 @@ async function play(seed: number, name: string, profile: Profile): Promise<void>
   const random = new Random(seed)
   const { careful } = profile
   const joined = vi.spyOn(MessageRouter.prototype, 'handleJoined')
-  const subscribed = vi.spyOn(Registry.prototype, 'subscribe')
+  const subscribed = vi.spyOn(Subscriptions.prototype, 'subscribe')
   const broker = new Broker(random, profile)
   const world = await broker.connect()
   const { client, clock } = world
@@ -209,11 +209,11 @@ async function play(seed: number, name: string, profile: Profile): Promise<void>
   await clock.advance(100)
   await world.settle()
 
-  const registry = subscribed.mock.contexts[0] as Registry | undefined
+  const subscriptions = subscribed.mock.contexts[0] as Subscriptions | undefined
   const inbox = joined.mock.contexts[0] as MessageRouter | undefined
-  if (registry === undefined || inbox === undefined) return
+  if (subscriptions === undefined || inbox === undefined) return
   const label = `${name}, seed ${seed}`
-  const entries = filters.flatMap((filter) => registry.membership.trie.matchAll(filter))
+  const entries = filters.flatMap((filter) => subscriptions.membership.trie.matchAll(filter))
   const members = entries.map(({ filter, takers }) => {
     const all = [...takers.keys()].map((consumer: Consumer) => consumer.subscription as unknown)
     return { filter, all: new Set(all) }
@@ -276,11 +276,11 @@ async function play(seed: number, name: string, profile: Profile): Promise<void>
   await clock.advance(100)
   await over
   const left = {
-    unacknowledged: broker.unacknowledged.size,
+    sent: broker.sent.size,
     reading: readers.filter(({ state }) => state !== 'ended').length,
-    consumers: [...registry.consumers].length,
-    running: registry.membership.running.length,
-    unsubscribes: registry.openUnsubscribes,
+    consumers: [...subscriptions.consumers].length,
+    running: subscriptions.membership.running.length,
+    unsubscribes: subscriptions.openUnsubscribes,
     bytes: inbox.budget.bytes,
   }
   expect(

@@ -33,9 +33,9 @@ function counting(): FrameScanner & { readonly made: FrameOptions[]; pushes: num
 
 /** A connection with the option, and what is read over it. */
 async function reading(scanner: unknown) {
-  const { world, links, send } = await windowed({ scanner } as ClientOptions)
+  const { world, connections, send } = await windowed({ scanner } as ClientOptions)
   const { texts } = read(await subscribe(world, 'a', { qos: 1 }))
-  return { world, links, texts, send }
+  return { world, connections, texts, send }
 }
 
 /** The same, with a scanner that comes when `give` is called. */
@@ -52,12 +52,12 @@ const twenty = Array.from({ length: 20 }, (_, index) => String(index + 1))
 
 it('a scanner reads from the first message on, into its own window', async () => {
   const scanner = counting()
-  const { links, texts, send } = await reading(scanner)
+  const { connections, texts, send } = await reading(scanner)
   await send(...series('a', 20))
   expect(texts).toEqual(twenty)
   expect(scanner.made).toMatchObject([{ protocolVersion: 5 }])
   expect(scanner.pushes).toBeGreaterThanOrEqual(1)
-  expect(links[0]?.windows).toEqual([scanner.window.bytes])
+  expect(connections[0]?.windows).toEqual([scanner.window.bytes])
 })
 
 const no = (): never => {

@@ -5,14 +5,14 @@ import { SlowLink } from './slow-link.js'
 import { type StubTransport, stubbed, watched } from './stub.js'
 
 async function linked(): Promise<{ world: World; link: SlowLink }> {
-  const links: SlowLink[] = []
+  const connections: SlowLink[] = []
   const world: World = new World({ keepAlive: false }, {}, 1, () => {
     const link = new SlowLink(world.clock, { rate: 1_000_000, kernel: 64 * 1024 }, agreeable)
-    links.push(link)
+    connections.push(link)
     return link
   })
   await Promise.all([world.client.connect(), world.clock.advance(1000)])
-  return { world, link: links[0] as SlowLink }
+  return { world, link: connections[0] as SlowLink }
 }
 
 /** The line is stuck, and more is posted than the kernel takes. */

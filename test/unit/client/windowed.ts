@@ -62,7 +62,7 @@ export class Windowed implements Transport {
 /** A world whose client reads in place. */
 export interface WindowedWorld {
   readonly world: World
-  readonly links: Windowed[]
+  readonly connections: Windowed[]
   /** Sends the packets as one read of 4 KiB or more, so that the connection takes windows of its own. */
   busy(): Promise<void>
   /** Sends packets in one read. */
@@ -74,10 +74,10 @@ export async function windowed(
   options: ClientOptions = {},
   answer: Answer = obliging,
 ): Promise<WindowedWorld> {
-  const links: Windowed[] = []
+  const connections: Windowed[] = []
   const world = new World({ keepAlive: false, ...options }, {}, 1, (_index, open) => {
     const link = new Windowed(open())
-    links.push(link)
+    connections.push(link)
     return link
   })
   world.answer = answer
@@ -85,5 +85,10 @@ export async function windowed(
   await world.settle()
   await connecting
   const send = (...packets: PacketInput[]): Promise<void> => world.sendBytes(bytesOf(packets))
-  return { world, links, send, busy: () => send(publish('nobody/wants/this', 'x'.repeat(5000))) }
+  return {
+    world,
+    connections,
+    send,
+    busy: () => send(publish('nobody/wants/this', 'x'.repeat(5000))),
+  }
 }

@@ -64,12 +64,12 @@ export class GroupRig {
     return group
   }
 
-  readonly #links = new Map<string, { down: boolean; ends: Set<{ destroy(): void }> }>()
+  readonly #connections = new Map<string, { down: boolean; ends: Set<{ destroy(): void }> }>()
 
   /** A transport to a broker, over a link that can be cut. */
   link(name: string): CustomTransport {
     const link = { down: false, ends: new Set<{ destroy(): void }>() }
-    this.#links.set(name, link)
+    this.#connections.set(name, link)
     return async (endpoint, options) => {
       if (link.down) throw new Error('no route')
       const transport = await (this.brokers[name] as MemoryBroker).dial(
@@ -83,7 +83,7 @@ export class GroupRig {
 
   /** Cuts the link to a broker; gives what mends it. */
   cut(name: string): () => void {
-    const link = this.#links.get(name)
+    const link = this.#connections.get(name)
     if (link === undefined) throw new Error(`no link to ${name}`)
     link.down = true
     for (const end of link.ends) end.destroy()
