@@ -24,7 +24,7 @@ import { HookChain } from './hooks.js'
 import { destroy } from './lifecycle/closing.js'
 import { connect, reauthenticate, reconnect, setBrokers } from './lifecycle/connecting.js'
 import { Core } from './lifecycle/core.js'
-import { snapshot } from './lifecycle/snapshot.js'
+import { snapshot } from './lifecycle/stats.js'
 import {
   type CheckedSubscription,
   checkedTopic,
@@ -48,9 +48,9 @@ import type {
   Filters,
   Handler,
   Handling,
-  ListenOptions as ListenOptions,
   Hooks,
   ListenerOptions,
+  ListenOptions,
   Message,
   Negotiated,
   OutboundView,

@@ -121,7 +121,10 @@ export class PacketWriter extends StreamWriter {
       if (writer.length >= largeBuffer) this.flush()
     }
     if (this.watched)
-      this.#host.connections.watch?.('out', publishPacket(topic, payload, how, packetId, alias, again))
+      this.#host.connections.watch?.(
+        'out',
+        publishPacket(topic, payload, how, packetId, alias, again),
+      )
     return size
   }
 

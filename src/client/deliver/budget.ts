@@ -156,7 +156,8 @@ export class Budget {
 
   get #isRead(): boolean {
     return [...this.#host.subscriptions.consumers].some(
-      ({ attended, busy, unacknowledged }) => attended || busy || unacknowledged.messages.length > 0,
+      ({ attended, busy, unacknowledged }) =>
+        attended || busy || unacknowledged.messages.length > 0,
     )
   }
 

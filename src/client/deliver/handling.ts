@@ -244,7 +244,8 @@ export class HandlerLoop implements MessageHandler {
     const again = (): void => {
       this.#retrying.delete(giveUp)
       this.#retryingBytes -= size
-      if (this.#consumer.unacknowledged.messages.includes(message)) this.#start(message, attempt + 1)
+      if (this.#consumer.unacknowledged.messages.includes(message))
+        this.#start(message, attempt + 1)
       else this.#leave(message)
     }
     const cancel = this.#host.platform.setTimer(() => {

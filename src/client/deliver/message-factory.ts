@@ -7,9 +7,9 @@
 import { type Piece, Pieces } from '../../common/message-memory.js'
 import type { PublishView } from '../../wire/publish.js'
 import type { Settler } from './arrival.js'
-import type { ReadRoute } from './audience.js'
 import type { Consumer } from './consumer.js'
 import { BorrowedMessage, type DeliveredMessage, OwnedMessage } from './message.js'
+import type { ReadRoute } from './recipients.js'
 
 /** Makes the messages of one client. */
 export class MessageFactory {

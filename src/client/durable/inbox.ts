@@ -202,7 +202,8 @@ export class Inbox implements MessageTaker {
     this.#failing ||= this.#writes > 0
     const reader = this.#held
     this.#held = undefined
-    if (reader !== undefined && this.#host.connections.current?.reader === reader) reader.release(this)
+    if (reader !== undefined && this.#host.connections.current?.reader === reader)
+      reader.release(this)
   }
 
   #handOut(messages: readonly Waiting[], reader: PacketReader | undefined): void {

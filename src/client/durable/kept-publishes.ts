@@ -10,7 +10,7 @@ import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { PacketWriter } from '../connection/packet-writer.js'
 import type { CheckedPublish } from '../options/check-calls.js'
 import type { Receipt } from '../options/index.js'
-import type { Keeper } from '../publish/keeping.js'
+import type { Keeper } from '../publish/keeper.js'
 import {
   earlierSuspicion,
   QueuedPublish,
@@ -142,8 +142,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     if (options.link !== undefined) this.entries.handleKept(options.link.key, key)
     item.length = -size
     // It may be in flight again by then, in another session.
-    const isCurrent = (): boolean =>
-      item.packetId === packetId && sent.get(packetId) === item
+    const isCurrent = (): boolean => item.packetId === packetId && sent.get(packetId) === item
     const send = (): void => {
       if (isCurrent()) this.#write(item)
     }

@@ -7,9 +7,9 @@ import type { ReaderTurns } from '../deliver/buffer.js'
 import type { MessageRouter } from '../deliver/message-router.js'
 import type { PublishQueue } from '../publish/publish-queue.js'
 import type { Authentication } from '../reconnect/authentication.js'
-import type { Reconnector } from '../reconnect/dialling.js'
-import type { Subscriptions } from '../subscribe/registry.js'
-import type { ConnectionHolder } from './links.js'
+import type { Reconnector } from '../reconnect/reconnector.js'
+import type { Subscriptions } from '../subscribe/subscriptions.js'
+import type { ConnectionHolder } from './connection-holder.js'
 import type { States } from './states.js'
 
 /** Everything behind a client. */

@@ -13,8 +13,8 @@ import { whenPassed } from '../platform.js'
 import type { Action } from '../session/actions.js'
 import { refusal, version5Code } from '../session/refusal.js'
 import { end, finish, tellDown } from './closing.js'
+import { redacted } from './connection-holder.js'
 import type { ClientInternals } from './internals.js'
-import { redacted } from './links.js'
 
 /** A session that never expires (section 3.1.2.11.2). */
 const forEver = 4_294_967_295

@@ -190,7 +190,8 @@ export class Admission {
   #makeRoom(item: QueuedPublish): void {
     const { maxQueuedMessages, maxQueuedBytes, overflow: usual } = this.#host.options.outbound
     const overflow = item.options.overflow ?? usual
-    const drops = overflow === 'drop-oldest' && this.#settlement.sentBytes + item.size <= maxQueuedBytes
+    const drops =
+      overflow === 'drop-oldest' && this.#settlement.sentBytes + item.size <= maxQueuedBytes
     const waits = overflow === 'wait'
     // One that is larger than the limit waits, and lets others wait, as if it were not.
     const counted = (size: number): number => (waits ? Math.min(size, maxQueuedBytes) : size)

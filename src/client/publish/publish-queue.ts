@@ -13,8 +13,8 @@ import { type CheckedPublish, payloadBytes, type Sending } from '../options/chec
 import { asInvalidOption } from '../options/check-options.js'
 import type { Receipt } from '../options/index.js'
 import { Admission, Backlog, RateLimit, WritableGate } from './backlog.js'
-import { PoisonDetector } from './isolation.js'
-import type { Keeper, StoringPublishHost } from './keeping.js'
+import type { Keeper, StoringPublishHost } from './keeper.js'
+import { PoisonDetector } from './poison-detector.js'
 import type { PublishHost } from './ports.js'
 import {
   aged,
@@ -26,8 +26,8 @@ import {
   QueuedPublish,
   receipt,
 } from './queued-publish.js'
+import { SentPublishes } from './sent-publishes.js'
 import { Settlement } from './settlement.js'
-import { SentPublishes } from './unacknowledged.js'
 
 /** What `post` sends with. */
 const noSettings: Sending = { qos: 0, retain: false, properties: undefined }
@@ -60,13 +60,7 @@ export class PublishQueue {
       new RateLimit(rate, host.platform, () => this.#gate.lead(this.#rate?.ordered === false))
     this.#poison = new PoisonDetector(host)
     this.#settlement = new Settlement(host, () => this.#handleRoom())
-    this.sent = new SentPublishes(
-      host,
-      this.#backlog,
-      this.#settlement,
-      this.#poison,
-      this.#rate,
-    )
+    this.sent = new SentPublishes(host, this.#backlog, this.#settlement, this.#poison, this.#rate)
     this.#admission = new Admission(host, this.#backlog, this.#settlement)
     this.draining = new Draining(host, this.#backlog)
     this.#gate = new WritableGate(host, (post) => this.#hasRoom(post))
@@ -198,8 +192,7 @@ export class PublishQueue {
   end(error: MqttError, asked = false): void {
     const lost = (item: QueuedPublish): boolean => !item.settled && !isKept(item)
     this.givenUp.queued += this.#backlog.select(lost).length
-    if (this.keeper === undefined)
-      this.givenUp.inFlight += this.sent.all().filter(lost).length
+    if (this.keeper === undefined) this.givenUp.inFlight += this.sent.all().filter(lost).length
     this.#settlement.failures.quiet ||= asked
     this.keeper?.stop()
     this.#rate?.stop?.()

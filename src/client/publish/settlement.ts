@@ -11,7 +11,7 @@ import { isProgramFault, MqttError } from '../../errors.js'
 import type { PacketWriter } from '../connection/packet-writer.js'
 import type { ClientEvents, Receipt } from '../options/index.js'
 import { broken } from '../session/refusal.js'
-import type { StoringPublishHost } from './keeping.js'
+import type { StoringPublishHost } from './keeper.js'
 import type { PublishHost } from './ports.js'
 import { isKept, type QueuedPublish } from './queued-publish.js'
 
@@ -91,7 +91,8 @@ export class Settlement {
     }
     // Longer than any server takes.
     item.length = Number.POSITIVE_INFINITY
-    if (output !== undefined) this.#host.connections.cut(broken('ERR_CONNECTION_LOST', 'given up midway'))
+    if (output !== undefined)
+      this.#host.connections.cut(broken('ERR_CONNECTION_LOST', 'given up midway'))
   }
 
   #release(item: QueuedPublish, error: unknown, done?: Receipt): void {

@@ -67,7 +67,8 @@ export class Authentication implements Extra {
       if (reasonCode === 0) return this.#renewed(given, context)
       const answer = data(await this.#mechanism.continue(given, context), 'auth.continue')
       // What CONNACK has decided meanwhile needs no answer.
-      if (round !== this.#round || connected !== (this.#host.connections.connection !== undefined)) return
+      if (round !== this.#round || connected !== (this.#host.connections.connection !== undefined))
+        return
       this.#host.session.authExchange.authenticate(0x18, answer)
       this.#host.connections.pump()
     }

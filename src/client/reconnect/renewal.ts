@@ -14,7 +14,7 @@ import type { CancelTimer } from '../platform.js'
 import { credentials } from './attempt.js'
 import type { Authentication } from './authentication.js'
 import type { ReconnectHost } from './ports.js'
-import { wakeInterval } from './supervisor.js'
+import { wakeInterval } from './retry-policy.js'
 
 /** Credentials that live no longer than twice this are renewed in ever longer intervals, at most so long. Milliseconds. */
 const leastLife = 5000

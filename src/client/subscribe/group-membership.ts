@@ -90,7 +90,9 @@ export class GroupMembership {
   lag(): Lag {
     const { size, unacknowledged, config } = this.#of.reader
     // Where the application acknowledges, that is the end of a message.
-    const inHand = unacknowledged.messages.filter(({ settled }) => config.ack !== 'manual' || !settled)
+    const inHand = unacknowledged.messages.filter(
+      ({ settled }) => config.ack !== 'manual' || !settled,
+    )
     return { buffered: size, inHand: inHand.length, broker: this.#told }
   }
 

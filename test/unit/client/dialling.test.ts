@@ -7,7 +7,7 @@ import {
   type RetryConfig,
   RetryPolicy,
   type Step,
-} from '../../../src/client/reconnect/supervisor.js'
+} from '../../../src/client/reconnect/retry-policy.js'
 import { MqttError } from '../../../src/errors.js'
 
 /** A list of endpoints, one letter each, over which so many steps went: `>` rotates, `!` refuses with 0x80 and the number of the step. */

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { QueuedPublish } from '../../../src/client/publish/queued-publish.js'
-import { PublishTable } from '../../../src/client/publish/unacknowledged.js'
+import { PublishTable } from '../../../src/client/publish/sent-publishes.js'
 import { type Linked, Queue } from '../../../src/common/queue.js'
 import { Ring } from '../../../src/common/ring.js'
 import { Random } from '../../world/random.js'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Verdict } from '../../../src/client/options/index.js'
-import { verdictOf } from '../../../src/client/reconnect/supervisor.js'
+import { verdictOf } from '../../../src/client/reconnect/retry-policy.js'
 import { MqttError, type MqttErrorCode } from '../../../src/errors.js'
 
 const of = (code: MqttErrorCode, reasonCode?: number): Verdict =>

@@ -14,7 +14,7 @@ import { type Blame, unknownAlias } from '../session/refusal.js'
 import { attempt } from './attempt.js'
 import { BrokerList } from './brokers.js'
 import type { ReconnectHost } from './ports.js'
-import { type Hint, type Step, RetryPolicy, wakeInterval } from './supervisor.js'
+import { type Hint, RetryPolicy, type Step, wakeInterval } from './retry-policy.js'
 
 /** Receive Maximum at most, once messages did not fit the memory budget. */
 const narrow = 1024

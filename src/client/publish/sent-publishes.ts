@@ -15,8 +15,8 @@ import type { PacketWriter } from '../connection/packet-writer.js'
 import type { Sending } from '../options/check-calls.js'
 import { isStored } from '../options/hidden.js'
 import type { Backlog, RateLimit } from './backlog.js'
-import type { PoisonDetector } from './isolation.js'
-import type { StoringPublishHost } from './keeping.js'
+import type { StoringPublishHost } from './keeper.js'
+import type { PoisonDetector } from './poison-detector.js'
 import {
   assertTaken,
   identifierInUse,
@@ -222,7 +222,10 @@ export class SentPublishes extends PublishTable {
     if (item.doubt !== undefined) return this.settlement.fail(item, item.doubt)
     tally(this.#host, 'publishesAcked')
     if (reasonCode < 0x80 || packetType === PUBCOMP)
-      return this.settlement.succeed(item, receipt(reasonCode || item.received, packetId, properties))
+      return this.settlement.succeed(
+        item,
+        receipt(reasonCode || item.received, packetId, properties),
+      )
     tally(this.#host, 'refusals')
     this.settlement.fail(item, refused(item, packetType, reasonCode, properties))
   }
@@ -343,7 +346,8 @@ export class SentPublishes extends PublishTable {
     this.#watch?.stop()
     this.#stopCounting?.()
     const kept = this.#host.publishQueue.keeper !== undefined
-    for (const item of [...this.unreleased(), ...this.released()]) this.settlement.fail(item, error, kept)
+    for (const item of [...this.unreleased(), ...this.released()])
+      this.settlement.fail(item, error, kept)
     this.#clear()
   }
 
