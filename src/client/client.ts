@@ -121,7 +121,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
   /** Settles once, when the client is closed: with what ended it, or undefined after `disconnect()`. Never rejects. */
   get closed(): Promise<MqttError | undefined> {
     this.#core.states.watched = true
-    return this.#core.states.closed.promise
+    return this.#core.states.closed
   }
 
   /** What the server allows; undefined before CONNACK. */

@@ -23,7 +23,7 @@ const checked = /* @__PURE__ */ object<Hooks>({
 
 /** The end of the client, and why. */
 interface Ended {
-  readonly closed: { readonly promise: Promise<unknown> }
+  readonly closed: Promise<unknown>
   readonly why?: string
   readonly failure?: MqttError | undefined
 }
@@ -48,7 +48,7 @@ export class HookChain {
 
   constructor(states: Ended) {
     this.#states = states
-    void states.closed.promise.then(() => {
+    void states.closed.then(() => {
       for (const end of this.#open) end()
     })
   }

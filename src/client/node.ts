@@ -62,13 +62,13 @@ const collected = /* @__PURE__ */ new FinalizationRegistry<WeakRef<ClientInterna
 const mostNamed = 4
 
 /** One listener for all clients, as long as there are any. */
-function attend(given: object): void {
+function attend(given: object): () => void {
   const client = given as ClientInternals
   if (attended.size === 0) process.on('exit', tellUnsent)
   const entry = new WeakRef(client)
   attended.add(entry)
   collected.register(client, entry)
-  client.states.closed.promise.then(() => forget(entry))
+  return () => forget(entry)
 }
 
 function forget(entry: WeakRef<ClientInternals>): void {

@@ -35,8 +35,8 @@ export interface Platform {
   trace?(type: string, event: object): void
   /** True when events of this type are traced. */
   traced?(type: string): boolean
-  /** A client was made: its `Parts`, not to be kept alive by this. Absent where the end of a program cannot be observed. */
-  attend?(client: object): void
+  /** A client was made: its `Parts`, not to be kept alive by this; gives what is called at its end. Absent where the end of a program cannot be observed. */
+  attend?(client: object): () => void
   /** Prints what no listener in the program takes; absent where there is no console to read. */
   readonly report?: Report
   /** The URL schemes that have a transport, for a sentence. */

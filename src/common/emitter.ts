@@ -25,30 +25,30 @@ const listenerOptions = object<ListenerOptions>({
 
 type Listener<T> = (event: T) => void
 
+/** What has an emitter. */
+export interface EmitterOwner {
+  /** A listener threw. */
+  handleListenerFailed(error: unknown, type: string): void
+  /** Sees every event before the listeners do. */
+  trace?(type: string, event: object): void
+  /** A listener was added: what `has` answers may have changed. */
+  handleListenerAdded?(): void
+}
+
 /** Event name to event object. */
 export class Emitter<Events extends object> {
   /** Listeners that threw. */
   failures = 0
   /** Per type: each listener, with what ends its signal's watch. */
   readonly #listeners = new SparseMap<keyof Events, Map<Listener<never>, () => void>>()
-  readonly #report: (error: unknown, type: string) => void
+  readonly #owner: EmitterOwner
   /** Transitions under way, one inside the other. */
   #open = 0
   /** What is emitted when they are complete. */
-  readonly #due: (() => void)[] = []
-  /** Sees every event before the listeners do. */
-  readonly #tap: ((type: string, event: object) => void) | undefined
-  /** Called with each listener that comes: who asks `has` often asks only then. */
-  readonly #changed: (() => void) | undefined
+  #due: (() => void)[] | undefined
 
-  constructor(
-    report: (error: unknown, type: string) => void,
-    tap?: (type: string, event: object) => void,
-    changed?: () => void,
-  ) {
-    this.#report = report
-    this.#tap = tap
-    this.#changed = changed
+  constructor(owner: EmitterOwner) {
+    this.#owner = owner
   }
 
   /** Adds a listener. @throws MqttError ERR_INVALID_HANDLER */
@@ -70,7 +70,7 @@ export class Emitter<Events extends object> {
       listeners.delete(entry)
     }
     if (!signal?.aborted) listeners.set(entry, onAbort(signal, remove))
-    this.#changed?.()
+    this.#owner.handleListenerAdded?.()
     return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
   }
 
@@ -87,18 +87,23 @@ export class Emitter<Events extends object> {
     } finally {
       // While events are emitted, changes by listeners are part of the same change: their events come next.
       if (this.#open === 1)
-        for (let tell = this.#due.shift(); tell; tell = this.#due.shift()) tell()
+        for (let emit = this.#due?.shift(); emit; emit = this.#due?.shift()) emit()
       this.#open -= 1
     }
   }
 
   emit<K extends keyof Events>(type: K, event: Events[K]): void {
-    if (this.#open > 0) this.#due.push(() => this.#tell(type, event))
-    else this.#tell(type, event)
+    if (this.#open > 0) this.#defer(() => this.#emit(type, event))
+    else this.#emit(type, event)
   }
 
-  #tell<K extends keyof Events>(type: K, event: Events[K]): void {
-    this.#tap?.(String(type), event as object)
+  #defer(emit: () => void): void {
+    this.#due ??= []
+    this.#due.push(emit)
+  }
+
+  #emit<K extends keyof Events>(type: K, event: Events[K]): void {
+    this.#owner.trace?.(String(type), event as object)
     const listeners = this.#listeners.get(type)
     if (listeners === undefined) return
     for (const listener of [...listeners.keys()] as Listener<Events[K]>[]) {
@@ -108,14 +113,14 @@ export class Emitter<Events extends object> {
         listener(event)
       } catch (error) {
         this.failures += 1
-        this.#report(error, String(type))
+        this.#owner.handleListenerFailed(error, String(type))
       }
     }
   }
 
   /** The end: events that are due are emitted first. */
   clear(): void {
-    this.transition(() => this.#due.push(() => this.#forget()))
+    this.transition(() => this.#defer(() => this.#forget()))
   }
 
   #forget(): void {

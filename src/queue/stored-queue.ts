@@ -99,9 +99,11 @@ class StoredQueue implements Queue {
   constructor(publisher: Publisher<unknown>, config: QueueConfig, release: () => void) {
     this.#config = config
     this.#release = release
-    this.#events = new Emitter(
-      (error, type) => type !== 'error' && this.#events.emit('error', { error }),
-    )
+    this.#events = new Emitter({
+      handleListenerFailed: (error, type) => {
+        if (type !== 'error') this.#events.emit('error', { error })
+      },
+    })
     // Nobody listens before the queue is open.
     const corrupt = (key: string): void => {
       if (this.#isOpen) this.#events.emit('storecorrupt', { key })

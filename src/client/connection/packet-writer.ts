@@ -40,7 +40,7 @@ export class PacketWriter extends StreamWriter {
   readonly #pace = new Pace()
   /** For acknowledgements that a careful start keeps back. */
   #wake: CancelTimer | undefined
-  readonly #turnEnd: TurnEnd
+  #turnEnd: TurnEnd | undefined
 
   constructor(
     transport: Transport,
@@ -52,10 +52,6 @@ export class PacketWriter extends StreamWriter {
     this.#host = host
     this.#version = version
     this.lookForWatchers()
-    this.#turnEnd = new TurnEnd(host.platform, () => {
-      if (host.waiting) host.flush()
-      this.flush()
-    })
   }
 
   /** To be called when a read or a turn begins, and for each new listener. */
@@ -154,11 +150,15 @@ export class PacketWriter extends StreamWriter {
    * queued for a while.
    */
   queueFlush(patient = false): void {
+    this.#turnEnd ??= new TurnEnd(this.#host.platform, () => {
+      if (this.#host.waiting) this.#host.flush()
+      this.flush()
+    })
     if (!this.stopped && this.#turnEnd.ask(patient)) this.lookForWatchers()
   }
 
   flush(): void {
-    this.#turnEnd.cancel()
+    this.#turnEnd?.cancel()
     const { platform, session } = this.#host
     const { length } = session.acks
     if (this.source === undefined && (!this.blocked || this.writes < mostWrites))
@@ -197,7 +197,7 @@ export class PacketWriter extends StreamWriter {
   override stop(): void {
     super.stop()
     this.#wake?.()
-    this.#turnEnd.cancel()
+    this.#turnEnd?.cancel()
   }
 
   /** Puts the acknowledgements that are due behind what is written; of those for messages from the server so many at most. Gives how many these were. */

@@ -53,7 +53,7 @@ export function end(parts: ClientInternals, error: MqttError | undefined): void 
     tellDown(parts, error)
     states.arrive()?.reject(reason)
     parts.log('info', error === undefined ? 'closed' : `closed: ${error.message}`)
-    states.closed.resolve(error)
+    states.close(error)
     events.clear()
   })
 }

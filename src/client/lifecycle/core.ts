@@ -60,12 +60,7 @@ export class Core implements ClientInternals, ClientAccess {
     this.options = options
     this.clientId = options.clientId
     this.counters = options.stats ? new Counters() : undefined
-    this.events = new Emitter(
-      (error, type) => this.report('MQWIRE_HANDLER_FAILED', `a listener of '${type}' threw`, error),
-      platform.trace &&
-        ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
-      () => this.connections.current?.writer.lookForWatchers(),
-    )
+    this.events = new Emitter(this)
     this.session = new Session({
       receiveMaximum: options.receiveMaximum,
       receiveMaximumExceeded: options.receiveMaximumExceeded,
@@ -87,7 +82,19 @@ export class Core implements ClientInternals, ClientAccess {
     this.extras = [this.authentication ?? [], renewal ?? []].flat()
     this.reconnector = new Reconnector(this, endpoints)
     this.turns = new ReaderTurns(platform)
-    platform.attend?.(this)
+    this.states.dismiss = platform.attend?.(this)
+  }
+
+  handleListenerFailed(error: unknown, type: string): void {
+    this.report('MQWIRE_HANDLER_FAILED', `a listener of '${type}' threw`, error)
+  }
+
+  handleListenerAdded(): void {
+    this.connections.current?.writer.lookForWatchers()
+  }
+
+  trace(type: string, event: object): void {
+    this.platform.trace?.(type, { clientId: this.clientId, ...event })
   }
 
   log(level: keyof Logger, ...parts: readonly unknown[]): void {

@@ -99,7 +99,7 @@ export class Shutdown {
       session.disconnect(reasonCode, properties)
       link.pump()
       link.end(atOnce ? undefined : timeout)
-      await this.#patient(states.closed.promise)
+      await this.#patient(states.closed)
     }
     // A peer that does not end its side is cut off, when our goodbye had time to leave; else the connection gives it a little longer.
     if (!lingers) link?.destroy()
@@ -139,7 +139,7 @@ export class Shutdown {
   }
 
   #patient(wait: Promise<unknown> | undefined): Promise<unknown> {
-    return Promise.race([wait, this.#hurried.promise, this.#parts.states.closed.promise])
+    return Promise.race([wait, this.#hurried.promise, this.#parts.states.closed])
   }
 
   // Fulfils when no consumer has a message in hand, and no UNSUBSCRIBE waits for its answer. Nobody is asked twice whose turn goes on.

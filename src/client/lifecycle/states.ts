@@ -23,8 +23,8 @@ const successors: Readonly<Record<ClientState, readonly ClientState[]>> = {
 /** The state of one client. */
 export class States {
   current: ClientState = 'idle'
-  /** Settles at the end, with what ended the client. */
-  readonly closed: Deferred<MqttError | undefined> = deferred()
+  /** Called at the end. */
+  dismiss: (() => void) | undefined
   /** The session ends with the connection that is being ended. */
   sessionEnds = false
   /** A lost connection is made again also while the client ends. */
@@ -40,9 +40,27 @@ export class States {
   readonly #events: Emitter<ClientEvents>
   /** Fulfils when a connection is up, rejects when the client is closed. */
   #arrival: Deferred<void> | undefined
+  #closed: Deferred<MqttError | undefined> | undefined
+  #end: { readonly error: MqttError | undefined } | undefined
 
   constructor(events: Emitter<ClientEvents>) {
     this.#events = events
+  }
+
+  /** Settles at the end, with what ended the client. */
+  get closed(): Promise<MqttError | undefined> {
+    if (this.#closed === undefined) {
+      this.#closed = deferred()
+      if (this.#end !== undefined) this.#closed.resolve(this.#end.error)
+    }
+    return this.#closed.promise
+  }
+
+  /** Settles `closed`. */
+  close(error: MqttError | undefined): void {
+    this.#end = { error }
+    this.#closed?.resolve(error)
+    this.dismiss?.()
   }
 
   /** True when the client is closed. */
