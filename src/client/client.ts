@@ -239,7 +239,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /**
    * Ends subscriptions on the broker, and the local ones on these filters; messages that waited for a reader are let go. It rejects when it failed for
-   * every filter; for some, their results tell.
+   * every filter; for some, see their results.
    * @throws MqttError ERR_UNSUBSCRIBE_REFUSED, ERR_PACKET_TOO_LARGE, ERR_INVALID_TOPIC, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
    */
   unsubscribe(

@@ -1,5 +1,5 @@
 /**
- * What every room of one client works with: the world, the options, the session, and whom to tell. Types only.
+ * What every room of one client works with: the platform, the options, the session, events and the log. Types only.
  *
  * It names no part of another room; what a room needs of those stands in its own `ports.ts`.
  */

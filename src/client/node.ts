@@ -145,7 +145,7 @@ function tellUnsent(): void {
   )
 }
 
-/** Nobody called `connect()`, and a call waits for it. */
+/** `connect()` was never called, and a call waits for it. */
 function tellUnconnected(client: ClientInternals): void {
   const { publishQueue, subscriptions } = client
   const what =

@@ -88,7 +88,7 @@ let left = 0
 export const runtime: Pick<Platform, 'now' | 'date' | 'random' | 'setTimer' | 'microtask'> = {
   now: () => performance.now(),
   date: () => Date.now(),
-  // Nobody is to guess the response topics and identifiers that come from it.
+  // Response topics and identifiers come from it, and must not be guessed.
   random() {
     if (left === 0) left = crypto.getRandomValues(drawn).length
     left -= 1

@@ -52,7 +52,7 @@ export class Piece {
   }
 }
 
-// For what comes in by itself: an array for each would cost far more than the bytes. Nobody who gets a message of it sees the array.
+// For what comes in by itself: an array for each would cost far more than the bytes. The array is never visible through a message.
 let common: Piece | undefined
 let commonUsed = 0
 

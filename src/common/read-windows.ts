@@ -74,7 +74,7 @@ export class Windows {
       moveOut()
       const free = this.#free()
       if (free !== undefined) return free
-      // Somebody has it in hand: it goes when they are done, and is read into no more.
+      // A borrower still holds it: no read goes into it again, and it is freed when the borrower is done.
       this.#own.shift()
     }
     const made = readWindow()

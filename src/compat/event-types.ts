@@ -11,35 +11,35 @@ import type {
 } from './packet-types.js'
 import type { ISubscriptionGrant } from './types.js'
 
-/** Told of CONNACK. */
+/** Called with CONNACK. */
 export type OnConnectCallback = (packet: IConnackPacket) => void
-/** Told of the broker's DISCONNECT. */
+/** Called with the broker's DISCONNECT. */
 export type OnDisconnectCallback = (packet: IDisconnectPacket) => void
-/** Told of a message. */
+/** Called with a message. */
 export type OnMessageCallback = (
   topic: string,
   payload: PayloadBytes,
   packet: IPublishPacket,
 ) => void
-/** Told of a packet. */
+/** Called with a packet. */
 export type OnPacketCallback = (packet: Packet) => void
-/** Told of the end of a connection, or of an attempt. */
+/** Called when a connection or an attempt has ended. */
 export type OnCloseCallback = () => void
-/** Told of an error. */
+/** Called with an error. */
 export type OnErrorCallback = (error: Error & { code?: number | string }) => void
-/** Told of the grant, or of what stands in its way. */
+/** Called with the grant, or with the error in its place. */
 export type ClientSubscribeCallback = (
   err: Error | null,
   granted?: ISubscriptionGrant[],
   packet?: ISubackPacket,
 ) => void
-/** Told how a call ended; of a publish at QoS 1 and 2 with its packet. */
+/** Called when a call has ended; of a publish at QoS 1 and 2 with its packet. */
 export type PacketCallback = (error?: Error | null, packet?: Packet) => unknown
-/** Told that it is done. */
+/** Called when it is done. */
 export type DoneCallback = (error?: Error) => void
-/** Told that it is done. */
+/** Called when it is done. */
 export type CloseCallback = (error?: Error) => void
-/** Told that it happened. */
+/** Called when it happened. */
 export type VoidCallback = () => void
 
 /** Events, with the arguments of their listeners. */

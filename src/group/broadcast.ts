@@ -53,7 +53,7 @@ export class Broadcasts {
     let cancel: (() => void) | undefined
     const { isAsked } = broadcast
     broadcast.look()
-    // Members tell of what they refuse.
+    // Members report what they refuse.
     if (!isAsked) return broadcast.promise.catch((error) => this.#refuse(topic, error))
     if (!broadcast.settled) {
       this.#open.add(broadcast)

@@ -1,5 +1,5 @@
 /**
- * Tells messages that came by another member before.
+ * Recognises messages that already came by another member.
  */
 import { type Deferred, deferred } from '../common/abort.js'
 import type { Time } from '../members/time.js'
@@ -24,7 +24,7 @@ interface Running {
   readonly over: Deferred<boolean>
 }
 
-/** Tells messages that were here before; they are acknowledged. */
+/** Recognises messages that were delivered before; they are acknowledged. */
 export class Duplicates {
   count = 0
   readonly #seen: SeenKeys | undefined

@@ -58,7 +58,7 @@ function behindOf(from: Subscription): SubscriptionAccess | undefined {
     : (behind as SubscriptionAccess)
 }
 
-// Nobody asks for more, which would end the turn as well.
+// No further read comes that would end the turn.
 function endTurn({ behind, member }: Source): void {
   behind?.unacknowledged.endTurn()
   ;(member.client as { [access]?(): ClientAccess })[access]?.().handleTurnEnd?.()
@@ -259,7 +259,7 @@ export class Merge {
     this.#at = 0
   }
 
-  // Somebody may wait for what has come, or for what has ended.
+  // A reader may wait for what has come or ended.
   #look(): void {
     this.#forget()
     for (const waiter of this.#waiters) {

@@ -1,5 +1,5 @@
 /**
- * What is behind several clients that act as one, for what stands on top of them: typed topics tell of bad payloads there, as with one client.
+ * What is behind several clients that act as one, for what stands on top of them: typed topics report bad payloads there, as with one client.
  */
 
 import { access, type ClientAccess } from '../client/access.js'

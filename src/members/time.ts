@@ -13,7 +13,7 @@ interface Telling {
   members?(): readonly { readonly client: object }[]
 }
 
-/** The time of a client, or of the first one of a pool; of one that does not tell, and of none, that of the runtime. */
+/** The time of a client, or of the first one of a pool; the runtime's where there is no client, or one that gives none. */
 export function timeOf(client: object | undefined): Time {
   const { [access]: behind, members } = (client ?? {}) as Telling
   const first = members?.call(client)[0]

@@ -1,7 +1,7 @@
 /**
  * Entries under way: each is given to the publisher once, with what is left of its time, and ends with a receipt, an error, or `publishTimeout`.
  *
- * It must never tell the end of an attempt twice.
+ * It must never report the end of an attempt twice.
  */
 
 import { type EntryLink, isStored, type StoredPublish } from '../client/options/hidden.js'

@@ -399,7 +399,7 @@ export class EntryLog {
     const operations = group.flatMap((change) => change.operations)
     const doubtful = new Set(this.#doubtful)
     for (const { key } of operations) doubtful.delete(key)
-    // Whoever opens the queue next counts where this one does not know.
+    // The next opening counts what this one does not know.
     const isKnown = doubtful.size === 0
     const stayingBytes = [...this.#staying.values()].reduce((sum, each) => sum + each, 0)
     const all = isKnown ? this.count + count + this.#staying.size : Number.NaN

@@ -164,7 +164,7 @@ export class Lookahead {
   }
 
   async #load(): Promise<void> {
-    // Whoever asks shares it, from the first step on.
+    // All callers share it, from the first step on.
     await undefined
     try {
       while (this.wanting) await this.#readOn()

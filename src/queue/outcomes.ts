@@ -26,7 +26,7 @@ export class Outcomes implements DrainOwner {
   readonly #progress: Progress
   readonly #handleRoom: () => void
   #reportedAt = Number.NEGATIVE_INFINITY
-  /** Whoever waits for the delivery of an entry. */
+  /** Callers that wait for the delivery of an entry. */
   readonly #waiting = new Map<number, Deferred<Receipt>>()
 
   /** @param handleRoom called when an entry is gone */

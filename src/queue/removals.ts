@@ -2,7 +2,7 @@
  * Takes entries that are done with out of the store, and insists where it fails: until it works, or the queue is closed.
  *
  * It must never delete an entry while what was to be written with its deletion is not safe.
- * Whoever publishes looks at `size`: records that could not be deleted would be published again after a restart, so that they have a bound.
+ * Publishing looks at `size`: records that could not be deleted would be published again after a restart, so that they have a bound.
  */
 import { within } from '../common/abort.js'
 import { MqttError } from '../errors.js'

@@ -1,7 +1,7 @@
 /**
  * Room in a queue: who gets it, in the order of the calls, and who waits for it.
  *
- * It never lets more wait than the queue itself may hold. Whoever is let in adds its entry in the same turn.
+ * It never lets more wait than the queue itself may hold. A caller that is admitted adds its entry in the same turn.
  */
 import { aborted, type Deferred, deferred, onAbort, silent } from '../common/abort.js'
 import { MqttError } from '../errors.js'
@@ -84,7 +84,7 @@ export class QueueRoom {
     this.#writable = undefined
   }
 
-  /** Nobody gets room any more. */
+  /** No caller is admitted any more. */
   close(error: MqttError): void {
     this.#closed = error
     for (const waiter of this.#waiters) {

@@ -104,7 +104,7 @@ class StoredQueue implements Queue {
         if (type !== 'error') this.#events.emit('error', { error })
       },
     })
-    // Nobody listens before the queue is open.
+    // No listener exists before the queue is open.
     const corrupt = (key: string): void => {
       if (this.#isOpen) this.#events.emit('storecorrupt', { key })
       else setTimeout(() => this.#events.emit('storecorrupt', { key }), 0)

@@ -31,7 +31,7 @@ export async function preparedFolder(location: string, own: string): Promise<str
   const { mode } = await stat(folder)
   if (platform !== 'win32' && (mode & 0o077) !== 0) {
     const names = await readdir(folder)
-    // Somebody's folder, whose permissions are not ours to change.
+    // The folder existed before: its permissions are not ours to change.
     if (names.length > 0 && !names.includes(own)) {
       throw new MqttError(
         'ERR_STORE',

@@ -67,7 +67,7 @@ function whileLocked(
     }
     const options = lock === 'wait' ? ({ signal } as LockOptions) : { ifAvailable: true }
     navigator.locks.request(name, options, hold).catch((error) => {
-      // Somebody took the lock: two must not write.
+      // Another owner took the lock: two must not write.
       backend?.close()
       reject(signal?.aborted ? aborted(signal) : storeError(error))
     })

@@ -76,7 +76,7 @@ export function aborted(signal: AbortSignal | undefined): MqttError {
   return new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason })
 }
 
-/** Somebody else has the store open. */
+/** Another owner has the store open. */
 export function locked(location: string, cause?: unknown): MqttError {
   return new MqttError('ERR_STORE_LOCKED', `store locked: ${location}`, { cause })
 }

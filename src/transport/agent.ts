@@ -90,7 +90,7 @@ async function ask(agent: SocketAgent, attempt: Attempt, left: number): Promise<
     (typeof connect === 'function' || typeof createConnection === 'function')
   if (!leads) return given as Duplex
   if (left <= 1) throw new Error('it leads to ever more agents')
-  // Nobody dials for an attempt that was given up.
+  // An attempt that was given up needs no dial.
   signal.throwIfAborted()
   return ask(given as SocketAgent, attempt, left - 1)
 }

@@ -216,7 +216,7 @@ class Line {
 
 class MemoryTransport implements Transport {
   peer: MemoryTransport | undefined
-  /** Told of the end, once. */
+  /** Called once, at the end. */
   onEnd: (() => void) | undefined
   /** True once bytes may be delivered here. */
   opened = false

@@ -1,7 +1,7 @@
 /**
  * A stream over a `MessagePort`, between a page and its workers or between Node's threads.
  *
- * Both ends have to use this module: bytes go one way, the count of bytes consumed comes back, an end is a message too, as ports tell of their
+ * Both ends have to use this module: bytes go one way, the count of bytes consumed comes back, an end is a message too, as ports report their
  * closing late or never. It may assume nothing of what arrives: a message of another shape cuts the stream. Written arrays are copied, never detached.
  *
  * @module

@@ -146,7 +146,7 @@ class NodeWebSocketTransport implements Transport {
   constructor(socket: WebSocket, stream: Socket, limit: number) {
     this.#socket = socket
     this.#stream = stream
-    // Nobody reads yet: what comes in may stay in the kernel.
+    // Reading has not begun: what comes in may stay in the kernel.
     socket.pause()
     socket.on('message', (data, isBinary) => this.#received(data as Buffer, isBinary))
     // `ws` has sent a close frame then, and would wait for the peer's.

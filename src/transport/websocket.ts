@@ -74,7 +74,7 @@ const dialHint = ({ protocol }: WebSocket): string =>
 class WebSocketTransport implements Transport {
   readonly #socket: WebSocket
   readonly #holder = new SinkHolder()
-  /** Told of the end, which means something to it while dialling only. */
+  /** Called at the end; used only while dialling. */
   readonly #onEnd: (cause: unknown) => void
   #ended = false
   #full = false

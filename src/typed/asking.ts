@@ -155,7 +155,7 @@ export class AnswerStream {
     this.#stopAbort = () => signal?.removeEventListener('abort', abort)
   }
 
-  /** Nobody waits for answers any more. */
+  /** No caller waits for answers any more. */
   get over(): boolean {
     return this.#ended || this.#failed
   }
@@ -276,7 +276,7 @@ export class AnswerStream {
     return message
   }
 
-  /** Nobody reads any more. */
+  /** Reading has ended. */
   leave(): void {
     this.#stopAbort()
     this.#messages.length = 0

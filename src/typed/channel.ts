@@ -162,7 +162,7 @@ export interface ChannelWill<Template extends string, In> {
 export class Channel<Template extends string, In, Out = In, Usual extends InvalidVerdict = 'skip'>
   implements ChannelWill<Template, In>
 {
-  /** Tells channels and operations apart. */
+  /** Distinguishes channels from operations. */
   readonly kind = 'channel'
   /** The topic. */
   readonly topic: TopicTemplate<Template>

@@ -147,7 +147,7 @@ export class Incoming<Template extends string, Value> {
     }
   }
 
-  /** Tells the client's log of what a program did wrong. */
+  /** Logs a mistake of the program. */
   report(what: string, error: unknown): void {
     this.#access.log?.('error', what, error)
   }

@@ -142,7 +142,7 @@ export class Operation<
   Out,
   Errors extends OperationErrors = OperationErrors,
 > {
-  /** Tells channels and operations apart. */
+  /** Distinguishes operations from channels. */
   readonly kind = 'operation'
   /** The topic of requests. */
   readonly topic: TopicTemplate<Template>

@@ -191,7 +191,7 @@ export class WasmFrames extends Framer {
       return false
     if (this.#inPlace) this.#start(chunk.byteOffset + from, chunk.byteOffset + limit)
     else {
-      // Somebody may be in the midst of what lies there.
+      // Frames in that memory may still be in use.
       if (limit - from > READ_SIZE || memory.owner !== undefined) return false
       memory.window.bytes.set(
         from === 0 && limit === chunk.length ? chunk : chunk.subarray(from, limit),

@@ -209,7 +209,7 @@ function copiesOf(list: readonly SubscriptionInput[]): readonly SubscriptionInpu
   return copies
 }
 
-/** The properties may tell the side that it must come from [MQTT-3.14.2-2], which the reason code must suit. */
+/** The properties may decide which side it must come from [MQTT-3.14.2-2]; the reason code must suit that side. */
 function writeAnyDisconnect(
   writer: Writer,
   packet: DisconnectInput,

@@ -88,7 +88,7 @@ export class PublishView implements PropertyNotes {
       const qos = ((flags >> 1) & 3) as QoS
       const topicStart = body + 2
       let at = topicStart + (((bytes[body] as number) << 8) | (bytes[body + 1] as number))
-      // Told apart from what is in order by two comparisons; the rest says what is wrong.
+      // Two comparisons find that something is wrong; the rest finds what.
       if (topicStart > end || at > end) fieldEnd(bytes, body, end)
       // What the table knows was checked when it came in first.
       const known = data === undefined ? undefined : topics?.find(data, topicStart, at)

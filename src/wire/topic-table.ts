@@ -196,7 +196,7 @@ function hashOf(data: DataView, start: number, last: number, size: number): numb
   let hash = size
   for (let at = start; at < last; at += wordSize) hash = mixed(hash, data.getInt32(at, true))
   hash = mixed(hash, data.getInt32(last, true))
-  // The last bytes, which tell most names apart, are its upper bits: places are chosen by the lower ones.
+  // The last bytes differ between most names, and are its upper bits: places are chosen by the lower ones.
   return hash ^ (hash >>> 20)
 }
 

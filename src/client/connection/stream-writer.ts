@@ -21,7 +21,7 @@ import {
 } from './outgoing-bytes.js'
 import type { ConnectionHost } from './ports.js'
 
-/** Bytes under way above which user data waits: a transport may take all that comes, and tell only after this turn what has left. */
+/** Bytes under way above which user data waits: a transport may take all that comes, and report only after this turn what has left. */
 const mostUnderWay = 1024 * 1024
 
 /** The connection, as its writer sees it. */
@@ -261,7 +261,7 @@ export class TurnEnd {
   readonly #callback: () => void
   /** Hops until the callback; below 0 when one is under way that no caller needs, 0 when none is under way. */
   #left = 0
-  /** Somebody is not patient. */
+  /** A caller is not patient. */
   #soon = false
 
   constructor({ turnEnd, microtask }: Platform, callback: () => void) {
@@ -284,7 +284,7 @@ export class TurnEnd {
     return left <= 0
   }
 
-  /** Nobody waits any more. */
+  /** No caller waits any more. */
   cancel(): void {
     if (this.#left > 0) this.#left = -1
     this.#soon = false

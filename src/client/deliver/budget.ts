@@ -149,7 +149,7 @@ export class Budget {
     return true
   }
 
-  // Somebody reads, and waits for nothing that the server would have to answer.
+  // A reader is at work, and waits for no answer of the server.
   get #isPassive(): boolean {
     return this.#isRead && !this.#host.session.sendWindow.awaits
   }

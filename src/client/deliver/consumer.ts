@@ -33,7 +33,7 @@ export class Consumer {
   /** Called once when it ends, to let go of what waits for that. */
   declare onLeave: (() => void) | undefined
   readonly config: ConsumerConfig
-  /** Tells its messages from those of others. */
+  /** Distinguishes its messages from those of others. */
   readonly mark = Symbol()
   readonly buffer: ReceiveBuffer
   readonly readers: Readers
@@ -193,7 +193,7 @@ export class Consumer {
     if (!acknowledge)
       return [...this.unacknowledged.messages.splice(0), ...this.buffer.drain()].filter(isOwed)
     this.unacknowledged.endTurn()
-    // Nobody will read what is buffered. What is in hand stays there.
+    // What is buffered will not be read. What is in hand stays there.
     for (const message of this.buffer.drain()) this.#overflow.drop(message)
     return []
   }

@@ -1,5 +1,5 @@
 /**
- * Tells of messages that came in and were dropped unread: at most once in an interval, with how many they were meanwhile; of each that was too large.
+ * Reports messages that came in and were dropped unread: at most once in an interval, with how many they were meanwhile; of each that was too large.
  */
 
 import { tally } from '../../common/counters.js'

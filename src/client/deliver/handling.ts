@@ -112,7 +112,7 @@ export class HandlerLoop implements MessageHandler {
     this.#consumer.leave('detach')
   }
 
-  /** Told again, without an error, when the client has ended. */
+  /** Called again, without an error, when the client has ended. */
   readonly handleEnd = (error?: MqttError): void => {
     this.#over ??= { error }
     if (this.#host.states.ended) this.handleClosing()

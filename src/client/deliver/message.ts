@@ -49,7 +49,7 @@ function cost(topic: number, properties: number, payload: number): number {
 
 /** The implementation of {@link Message}. */
 export abstract class DeliveredMessage extends Arrival implements Message {
-  /** The topic, for those who tell what became of the message, also after its release. */
+  /** The topic, for reports of what became of the message, also after its release. */
   abstract readonly subject: string
   #piece = emptyPiece
   // places in the piece; the properties end where the payload begins
@@ -180,7 +180,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     if (this.#piece.window ? must : this.#piece.wasteful) this.copy(this)
   }
 
-  /** Somebody else gets it: it is owned from now on. A view of it that was handed out stays what it is. */
+  /** Another reader gets it: it is owned from now on. A view of it that was handed out stays as it is. */
   own(): void {
     if (this.#borrowed || this.#piece.bytes.length > this.#payloadEnd - this.#propertiesStart)
       this.copy(this)

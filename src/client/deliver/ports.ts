@@ -39,7 +39,7 @@ export interface DeliverHost<Reader = unknown> extends ClientContext, Settler {
     /** A consumer is gone: its filters stay, or go where it was the last. */
     drop(consumer: Reader, how: 'unsubscribe' | 'detach'): void
   }
-  /** Tells turns of the event loop apart: consumers had one when `readerTurns` has risen since `readerTurn()` gave it. */
+  /** Distinguishes turns of the event loop: consumers had one when `readerTurns` has risen since `readerTurn()` gave it. */
   readonly turns: { readonly readerTurns: number; readerTurn(): number }
   /** A turn of a consumer ended: `disconnect()` may be waiting for it. */
   handleTurnEnd(): void
@@ -54,7 +54,7 @@ export interface Origin {
   readonly grouped: boolean
   /** `new`: the server was not asked yet; `leaving`: it is being given up. */
   readonly state: 'new' | 'sent' | 'active' | 'leaving'
-  /** Nobody here reads it, but the broker goes on sending. */
+  /** It has no reader here, but the broker goes on sending. */
   readonly detached: boolean
   /** It is being given up, and its remaining messages have no reader. */
   readonly over: boolean

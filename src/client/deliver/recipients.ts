@@ -1,5 +1,5 @@
 /**
- * Who a message is for, where the topic alone does not tell: overlapping filters, copies for filters that were left, retained messages.
+ * Who a message is for, where the topic alone does not decide: overlapping filters, copies for filters that were left, retained messages.
  */
 
 import type { Counters } from '../../common/counters.js'
@@ -58,7 +58,7 @@ export class Recipients {
     )
   }
 
-  /** The filters that a copy is for, of those that match: Subscription Identifiers tell; without a known one the topic alone decides. */
+  /** The filters that a copy is for, of those that match: Subscription Identifiers decide; without a known one, the topic. */
   identify(
     view: PublishView,
     matched: readonly ReadRoute[],

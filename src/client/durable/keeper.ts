@@ -381,7 +381,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     this.#release()
   }
 
-  // Whoever opens the session next must not read what is about to change.
+  // The next opening must not read what is about to change.
   #leave(): void {
     const { prefix } = this.#keys
     const all = leaving.get(this.store) ?? new Map<string, Promise<void>>()

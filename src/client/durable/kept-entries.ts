@@ -1,7 +1,7 @@
 /**
  * Publishes of entries of queues that lie in the store of the session: each entry and its publish end in one batch.
  *
- * The queue makes that batch, as it counts its entries. Where no queue is there, the end is kept until one is. Whoever opens the queue meanwhile joins the
+ * The queue makes that batch, as it counts its entries. Where no queue is there, the end is kept until one is. A queue that is opened meanwhile joins the
  * publish that is under way, and hears of one that has ended. It must never let an entry be published twice, nor delete one.
  */
 
@@ -27,7 +27,7 @@ interface KeptEntry {
   over: { readonly error: unknown; readonly stored: Promise<void> } | undefined
 }
 
-/** Nobody is there. */
+/** No queue is open. */
 const unheard = (): undefined => undefined
 
 /** Entries whose publishes are under way, or have ended unheard. */

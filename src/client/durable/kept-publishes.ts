@@ -219,7 +219,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.entries.handleOver(link.key, error, given, ending)
   }
 
-  /** The store was closed: those whose PUBREL it would have to know of first come to no end here, and of entries nobody hears any more. */
+  /** The store was closed: those whose PUBREL it would have to know of first come to no end here, and ends of entries are not reported any more. */
   handleClosed(error: MqttError): void {
     const { sendWindow } = this.#host.session
     const { sent } = this.#host.publishQueue
@@ -420,7 +420,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     })
   }
 
-  // Nobody awaits it any more.
+  // No caller awaits it any more.
   #tell({ topic, options, packetId, promise }: QueuedPublish): void {
     const { events } = this.#host
     const tell = (given: Receipt | undefined, error: MqttError | undefined): void =>

@@ -58,7 +58,7 @@ export function end(parts: ClientInternals, error: MqttError | undefined): void 
   })
 }
 
-/** Events that tell a program of the end of its client. */
+/** Events that announce the end of a client. */
 const endings = ['disconnect', 'state', 'serverdisconnect', 'error'] as const
 
 // A program that hears of it from a call that waits, a loop, an event or `closed` needs no report.

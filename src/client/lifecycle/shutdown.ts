@@ -142,7 +142,7 @@ export class Shutdown {
     return Promise.race([wait, this.#hurried.promise, this.#parts.states.closed])
   }
 
-  // Fulfils when no consumer has a message in hand, and no UNSUBSCRIBE waits for its answer. Nobody is asked twice whose turn goes on.
+  // Fulfils when no consumer has a message in hand, and no UNSUBSCRIBE waits for its answer. A consumer whose turn goes on is asked once.
   async #turnsEnded(): Promise<void> {
     const { subscriptions } = this.#parts
     for (let running: Consumer[] = []; ; ) {

@@ -33,7 +33,7 @@ export class States {
   sealed = false
   /** What ended the client, or why no connection came any more while it ended. */
   failure: MqttError | undefined
-  /** Somebody asked for `closed`. */
+  /** The program asked for `closed`. */
   watched = false
   /** What the program did to end it. */
   by = ''

@@ -1,12 +1,12 @@
 /**
- * What `client.stats()` gives: the counters, and what only the moment can tell.
+ * What `client.stats()` gives: the counters, and what is true at this moment.
  */
 
 import { Counters } from '../../common/counters.js'
 import type { Stats } from '../options/index.js'
 import type { ClientInternals } from './internals.js'
 
-/** A frozen copy, with what only the moment can tell. */
+/** A frozen copy, with what is true at this moment. */
 export function snapshot({
   counters,
   publishQueue,

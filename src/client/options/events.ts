@@ -143,7 +143,7 @@ export interface ClientEvents {
   }
   /**
    * A timer of the connection is late by half of the keep-alive or more: the page is hidden, the machine slept, or the program left no time. A server
-   * ends a connection that is silent for so long. Told when the timer runs, or when the connection ends before.
+   * ends a connection that is silent for so long. Emitted when the timer runs, or when the connection ends before.
    */
   late: {
     /** Milliseconds. */

@@ -33,7 +33,7 @@ export interface Negotiated {
   readonly wildcardSubscriptionAvailable: boolean
   /** Whether it has Subscription Identifiers; false on 3.1.1 (section 3.2.2.3.12). */
   readonly subscriptionIdentifierAvailable: boolean
-  /** Whether it has shared subscriptions; false on 3.1.1, which cannot tell: SUBACK does there (section 3.2.2.3.13). */
+  /** Whether it has shared subscriptions; false on 3.1.1, where only SUBACK can say so (section 3.2.2.3.13). */
   readonly sharedSubscriptionAvailable: boolean
   /** The client identifier that the server chose, where we gave none (section 3.2.2.3.7). */
   readonly assignedClientIdentifier: string | undefined

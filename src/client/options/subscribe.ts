@@ -84,7 +84,7 @@ export interface SubscribeOptions extends Omit<SubscriptionDefaults, 'poisonAfte
   readonly onExit?: 'unsubscribe' | 'detach' | undefined
   /** Messages that are `'owned'` stay valid, `'borrowed'` ones do until `ack()` or the next turn. Default `'owned'`. */
   readonly lifetime?: 'owned' | 'borrowed' | undefined
-  /** Told of each message that is dropped unread. Default: none. */
+  /** Called with each message that is dropped unread. Default: none. */
   readonly onDrop?: ((message: Message) => void) | undefined
   /** What goes with SUBSCRIBE (section 3.8.2.1). MQTT 5.0 only. Default: none but an identifier of our own. */
   readonly properties?: SubscribeProperties | undefined

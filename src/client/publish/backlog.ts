@@ -261,7 +261,7 @@ export class WritableGate {
     return this.#waiting.promise
   }
 
-  /** Somebody waits for it. */
+  /** A caller waits for it. */
   get awaited(): boolean {
     return this.#waiting !== undefined
   }

@@ -71,7 +71,7 @@ export class PublishQueue {
     return this.#backlog.size
   }
 
-  /** Somebody waits for room. */
+  /** A caller of `writable` waits. */
   get awaited(): boolean {
     return this.#gate.awaited
   }

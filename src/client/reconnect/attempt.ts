@@ -83,7 +83,7 @@ async function connect(
   const dropped = version === 4 ? unspoken(set) : []
   if (options.protocolVersion === 4) assertNone(dropped)
   const auth = await host.begin({ attempt: number, endpoint: url, signal, reauthentication: false })
-  // Nobody assigns one: unique, and of characters that every 3.1.1 server takes [MQTT-3.1.3-5].
+  // The server assigns none: unique, and of characters that every 3.1.1 server takes [MQTT-3.1.3-5].
   const character = (): string => Math.floor(host.platform.random() * 36).toString(36)
   if (version === 4) host.clientId ||= `mqwire${Array.from({ length: 16 }, character).join('')}`
   const packet = connectPacket(options, {

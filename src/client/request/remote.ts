@@ -7,7 +7,7 @@ import type { Message } from '../options/index.js'
 /** The answers that errors were made of, for those who read more in them than a text. */
 export const answers = /* @__PURE__ */ new WeakMap<object, Message>()
 
-/** The error of a caller: what the responder chose to tell. */
+/** The error of a caller: what the responder chose to reveal. */
 export function remoteError(answer: Message, code: string): MqttError {
   const error = new MqttError('ERR_REMOTE', printable(answer.text()) || undefined, {
     fault: 'remote',

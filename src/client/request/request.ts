@@ -414,6 +414,6 @@ export interface RequestHost extends Spoken {
   }
   readonly client: RequestClient
   readonly platform: Pick<Platform, 'random' | 'setTimer'>
-  /** Tells of a request that was refused before it began, and gives the rejection. */
+  /** Reports a request that was refused before it began, and gives the rejection. */
   readonly publishQueue?: { refuse(topic: unknown, error: unknown): Promise<never> }
 }

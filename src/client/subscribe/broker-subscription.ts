@@ -53,7 +53,7 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
   audience: Set<Consumer> | undefined
   /** Requests for it that are queued or not answered, oldest first. */
   readonly requests: SubscribeFilter[] = []
-  /** Somebody detached from it: it stays without readers too. */
+  /** A consumer detached from it: it stays, even without readers. */
   kept = false
   /** What comes behind UNSUBACK is for its readers too, and nothing of it is acknowledged unread, until it is forgotten. */
   lingers = false
@@ -73,7 +73,7 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
     this.grouped = isShared(request.filter)
   }
 
-  /** Nobody here reads it, but the broker goes on sending. */
+  /** It has no reader here, but the broker goes on sending. */
   get detached(): boolean {
     return this.takers.size === 0 && !this.over
   }

@@ -60,7 +60,7 @@ export class GroupMembership {
   moves = 0
   /** Ends it here, once it is granted. */
   end: (() => Promise<void>) | undefined
-  /** Settles when the broker was asked to tell its lag. */
+  /** Settles when the broker was asked for its lag. */
   readonly telling: Promise<Handling> | undefined
   readonly #of: Joined
   #told: number | undefined
@@ -178,7 +178,7 @@ export class GroupMembership {
     this.#of.book.forget(this.#of.share)
   }
 
-  // Nobody reads any more: what is left stays unacknowledged until the session ends or is lost. Where nothing is, nothing stays.
+  // There is no reader any more: what is left stays unacknowledged until the session ends or is lost.
   async #abandon(): Promise<void> {
     for (let before = -1; before !== this.moves; ) {
       // It may take long.

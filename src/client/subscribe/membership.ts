@@ -74,7 +74,7 @@ export class Membership {
     this.leaveAll(subscription)
   }
 
-  /** Nobody reads a subscription any more. */
+  /** A subscription has lost its last reader. */
   leaveAll(subscription: BrokerSubscription, error?: MqttError): void {
     for (const consumer of [...subscription.takers.keys()])
       this.leave(consumer, subscription, error)

@@ -210,7 +210,7 @@ export function unanswered(
 
 // Packets that only restore a subscription are made again where needed; calls made meanwhile go on.
 function askedAgain({ filters, restoring = false }: PendingSubscribe): SubscribeFilter[] {
-  // Nobody waits for what is on its way out.
+  // No call waits for a filter that is being left.
   const isOver = ({ known, calls }: SubscribeFilter): boolean =>
     (restoring && calls.size === 0) ||
     (known.state === 'leaving' && [...calls.keys()].every(({ done }) => done))

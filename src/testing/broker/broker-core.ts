@@ -73,7 +73,7 @@ export class BrokerCore implements ConnectionOwner {
       retained.clear()
       wills.forget()
     }
-    // Nobody hears of the wills that this causes before coming back.
+    // The wills that this causes are not delivered before a client is back.
     for (const { peer, sender } of this.connections) peer.session?.deliveries.detach(sender)
     for (const { end } of [...this.connections]) end.cut()
   }

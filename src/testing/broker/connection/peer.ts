@@ -7,7 +7,7 @@ import type { BrokerAuthContext, BrokerAuthMethod } from '../common/options.js'
 import type { SessionState } from '../state/session-state.js'
 import { ClientView } from './client-view.js'
 
-/** Bytes kept of the beginning, to tell the version of a CONNECT that cannot be read. */
+/** Bytes kept of the beginning, to find the version of a CONNECT that cannot be read. */
 const headLength = 16
 
 /** An enhanced authentication under way, or done. */

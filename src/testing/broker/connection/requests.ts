@@ -292,7 +292,7 @@ function onAck(
   const fault = repeated
     ? 'pubrec again [MQTT-4.4.0-1]'
     : session.deliveries.inflight.acknowledge(type, packetId, reasonCode)
-  // After a fault the broker cannot tell what the client saw.
+  // After a fault the broker cannot know what the client saw.
   if (fault !== undefined && !connection.peer.disturbed) connection.violate(fault, type)
   if (type === 'pubrec' && reasonCode < 0x80)
     connection.sender.release(packetId, session.deliveries.inflight.isReleased(packetId) ? 0 : 0x92)

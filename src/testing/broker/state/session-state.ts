@@ -23,7 +23,7 @@ export interface StoredSubscription extends SessionSubscription {
 export interface Unreleased {
   /** Of the PUBREC. */
   readonly reasonCode: number
-  /** Tells a repeat from another message under the same packet identifier. */
+  /** Distinguishes a repeat from another message under the same packet identifier. */
   readonly fingerprint: number
 }
 
