@@ -9,11 +9,11 @@ import type { PacketInput } from './packet-input.js'
 import type { Bytes, ProtocolVersion } from './packets.js'
 import { Writer } from './writer.js'
 
-const initialCapacity = 1024
+const encoderCapacity = 1024
 
 /** Encodes many control packets, one behind the other. */
 export class Encoder {
-  readonly #writer = new Writer(initialCapacity, true)
+  readonly #writer = new Writer(encoderCapacity, true)
   readonly #version: ProtocolVersion
   /** Bytes of whole packets. */
   #length = 0
