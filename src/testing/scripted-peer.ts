@@ -5,8 +5,7 @@
  */
 import type { Sink, Transport } from '../transport/transport.js'
 import { Decoder } from '../wire/decode.js'
-import { encode } from '../wire/encode.js'
-import type { PacketInput } from '../wire/packet-input.js'
+import { encode, type PacketInput } from '../wire/encode.js'
 import type { ClientPacket, ProtocolVersion } from '../wire/packets.js'
 
 /** Takes each packet that comes in; what it gives back is sent. */

@@ -4,7 +4,6 @@
  * Assumes a frame that a framer with `from: 'client'` exposed. A CONNECT decides its protocol version by itself.
  */
 import { CONNECT, PINGREQ, SUBSCRIBE, UNSUBSCRIBE, WILL } from './constants.js'
-import { decodeFrom } from './decode-shared.js'
 import { malformed, protocolError } from './error.js'
 import { checkString, fieldEnd, uint16 } from './fields.js'
 import type {
@@ -18,7 +17,7 @@ import type {
   UnsubscribePacket,
   Will,
 } from './packets.js'
-import type { Reader } from './reader.js'
+import { decodeFrom, type Reader } from './reader.js'
 import { isShared, validatePlainFilter, validateTopicFilter, validateTopicName } from './topics.js'
 import { decodeUtf8 } from './utf8.js'
 

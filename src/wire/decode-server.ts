@@ -4,7 +4,6 @@
  * Assumes a frame that a framer with `from: 'server'` exposed. Must not import the decoder of client packets.
  */
 import { CONNACK, PINGRESP, SUBACK } from './constants.js'
-import { decodeFrom } from './decode-shared.js'
 import { malformed, protocolError } from './error.js'
 import type {
   ConnackPacket,
@@ -13,7 +12,7 @@ import type {
   SubackPacket,
   UnsubackPacket,
 } from './packets.js'
-import type { Reader } from './reader.js'
+import { decodeFrom, type Reader } from './reader.js'
 
 /**
  * The packet in `bytes[start..end)`, no PUBLISH, whose fixed header ends at `body`, as an object of its own.

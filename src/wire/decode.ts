@@ -5,14 +5,13 @@
  * the bytes, and they hold nothing of a chunk after the call, except the beginning of an incomplete packet.
  */
 import { MqttError } from '../errors.js'
-import type { Sender } from './constants.js'
-import { MAXIMUM_PACKET_SIZE, PUBLISH } from './constants.js'
+import { MAXIMUM_PACKET_SIZE, PUBLISH, type Sender } from './constants.js'
 import { decodeClientPacket } from './decode-client.js'
 import { decodeServerPacket } from './decode-server.js'
 import { malformed, WireError } from './error.js'
+import { plainView } from './fields.js'
 import { Framer } from './framer.js'
 import type { FrameSource } from './frames.js'
-import { plainView } from './given-bytes.js'
 import { givenOptions } from './given-fields.js'
 import type { Packet, ProtocolVersion } from './packets.js'
 import { PublishView } from './publish.js'

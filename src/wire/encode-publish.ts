@@ -3,16 +3,13 @@
  *
  * A refusal is a WireError of fault `'local'` that names the field, and leaves the writer as it was. Must not import the encoder of server packets.
  */
-import type { Author } from './constants.js'
-import { MAXIMUM_VARIABLE_BYTE_INTEGER, PUBLISH } from './constants.js'
+import { type Author, MAXIMUM_VARIABLE_BYTE_INTEGER, PUBLISH } from './constants.js'
 import { bit, writePacket, writePropertyBlock } from './encode-client.js'
 import { refused } from './error.js'
-import { nothing } from './fields.js'
-import { isBytes, sizeOf } from './given-bytes.js'
+import { isBytes, nothing, sizeOf } from './fields.js'
 import type { Properties, ProtocolVersion, QoS } from './packets.js'
 import { TOPIC_ALIAS, WROTE_ALIAS } from './properties.js'
-import type { Writer } from './writer.js'
-import { integer } from './writer.js'
+import { integer, type Writer } from './writer.js'
 
 /** More than the head of a PUBLISH without properties takes, but for the topic. */
 export const headRoom = 16

@@ -4,14 +4,14 @@
  * Does not know who will send the packet, and so takes what either side may send. The writers check everything; this page only finds the one for
  * the type.
  */
+
+import { MqttError } from '../errors.js'
 import { PUBACK } from './constants.js'
-import type {
-  ConnectInput,
-  SubscribeInput,
-  SubscriptionInput,
-  UnsubscribeInput,
-} from './encode-client.js'
 import {
+  type ConnectInput,
+  type SubscribeInput,
+  type SubscriptionInput,
+  type UnsubscribeInput,
   writeAck,
   writeAuth,
   writeConnect,
@@ -20,15 +20,18 @@ import {
   writeSubscribe,
   writeUnsubscribe,
 } from './encode-client.js'
-import type { PublishInput } from './encode-publish.js'
-import { writePublish } from './encode-publish.js'
-import type { ConnackInput, SubackInput } from './encode-server.js'
-import { writeConnack, writePingresp, writeSuback, writeUnsuback } from './encode-server.js'
+import { type PublishInput, writePublish } from './encode-publish.js'
+import {
+  type ConnackInput,
+  type SubackInput,
+  writeConnack,
+  writePingresp,
+  writeSuback,
+  writeUnsuback,
+} from './encode-server.js'
 import { refused } from './error.js'
 import { givenOptions, givenPacket } from './given-fields.js'
-import type { AckInput, AuthInput, DisconnectInput, PacketInput } from './packet-input.js'
 import type { Bytes, Properties, ProtocolVersion } from './packets.js'
-import { check311 } from './rules-311.js'
 import { isObject, Writer } from './writer.js'
 
 const initialCapacity = 1024
@@ -235,3 +238,150 @@ function writeAnyAuth(writer: Writer, packet: AuthInput): void {
   const { reasonCode = 0, properties } = packet
   writeAuth(writer, reasonCode, properties, 'either')
 }
+
+const encoderCapacity = 1024
+
+/** Encodes many control packets, one behind the other. */
+export class Encoder {
+  readonly #writer = new Writer(encoderCapacity, true)
+  readonly #version: ProtocolVersion
+  /** Bytes of whole packets. */
+  #length = 0
+  #writing = false
+
+  /**
+   * @param options `protocolVersion`: 5 (default) or 4 for 3.1.1; the `protocolVersion` of a CONNECT wins, for that packet
+   * @throws WireError with fault `'local'`
+   */
+  constructor(options: { protocolVersion?: ProtocolVersion | undefined } = {}) {
+    this.#version = versionOf(options)
+  }
+
+  /** Bytes written so far. */
+  get length(): number {
+    return this.#length
+  }
+
+  /** What was written, as a view: valid until the next `write` or `clear`, and writable memory of the encoder. */
+  get bytes(): Bytes {
+    return this.#writer.bytes.subarray(0, this.#length) as Bytes
+  }
+
+  /**
+   * Encodes one packet behind those before it.
+   *
+   * @throws WireError as `encode`; nothing is written then
+   */
+  write(packet: PacketInput): void {
+    this.#checkIdle()
+    this.#writing = true
+    try {
+      writePacketInput(this.#writer, packet, this.#version)
+      this.#length = this.#writer.length
+    } finally {
+      this.#writer.length = this.#length
+      this.#writing = false
+    }
+  }
+
+  /** Forgets what was written and keeps the memory. */
+  clear(): void {
+    this.#checkIdle()
+    this.#writer.length = this.#length = 0
+  }
+
+  /** An exact copy of what was written. */
+  take(): Bytes {
+    return this.#writer.bytes.slice(0, this.#length)
+  }
+
+  // A getter of the packet may come back here.
+  #checkIdle(): void {
+    if (this.#writing)
+      throw new MqttError(
+        'ERR_INVALID_OPTION',
+        'packet: must leave the encoder alone while it is written',
+        { option: 'packet' },
+      )
+  }
+}
+
+/** @throws WireError that names the field which 3.1.1 does not know, or forbids */
+export function check311(packet: PacketInput): void {
+  if (packet.type === 'auth') throw refused('type', 'does not exist on 3.1.1')
+  checkEmpty((packet as { properties?: unknown }).properties, 'properties')
+  if (packet.type === 'connect') checkConnect(packet)
+  else if (packet.type === 'subscribe') checkSubscriptions(packet.subscriptions)
+  // A CONNACK has return codes of its own.
+  else if (packet.type !== 'connack' && 'reasonCode' in packet && (packet.reasonCode ?? 0) !== 0) {
+    throw refused('reasonCode', 'must be 0 on 3.1.1')
+  }
+}
+
+function checkEmpty(properties: unknown, path: string): void {
+  const empty =
+    properties === undefined ||
+    (isObject(properties) && Object.values(properties).every((value) => value === undefined))
+  if (!empty) throw refused(path, 'must be empty on 3.1.1')
+}
+
+function checkConnect(packet: PacketInput & { type: 'connect' }): void {
+  if (isObject(packet.will)) checkEmpty(packet.will.properties, 'will.properties')
+  // [MQTT-3.1.2-22] and [MQTT-3.1.3-7] of 3.1.1.
+  if (packet.password !== undefined && packet.username === undefined)
+    throw refused('password', 'needs a user name on 3.1.1')
+  if ((packet.clientId ?? '') === '' && packet.cleanStart === false) {
+    throw refused('clientId', 'must not be empty without a clean session on 3.1.1')
+  }
+}
+
+function checkSubscriptions(subscriptions: unknown): void {
+  if (!Array.isArray(subscriptions)) return
+  subscriptions.forEach((subscription: unknown, index) => {
+    const { noLocal, retainAsPublished, retainHandling } = (subscription ?? {}) as Record<
+      string,
+      unknown
+    >
+    if (noLocal || retainAsPublished || retainHandling)
+      throw refused(`subscriptions[${index}]`, 'must not have options beyond QoS on 3.1.1')
+  })
+}
+
+/** An acknowledgement of a PUBLISH as it is given: absent is reason code 0. */
+export interface AckInput {
+  /** 1 to 65,535. */
+  packetId: number
+  /** One of this packet. MQTT 5.0 only. Default 0. */
+  reasonCode?: number | undefined
+  /** MQTT 5.0 only. Default: none. */
+  properties?: Properties | undefined
+}
+
+/** A DISCONNECT as it is given: absent is reason code 0. */
+export interface DisconnectInput {
+  /** One of this packet. MQTT 5.0 only. Default 0. */
+  reasonCode?: number | undefined
+  /** MQTT 5.0 only. Default: none. */
+  properties?: Properties | undefined
+}
+
+/** An AUTH as it is given: absent is reason code 0; the method is mandatory. */
+export interface AuthInput {
+  /** 0x00, 0x18 or 0x19. Default 0. */
+  reasonCode?: number | undefined
+  /** With the authentication method. */
+  properties: Properties
+}
+
+/** What {@link encode} takes: what was decoded, and looser forms in which what has a natural default may be absent. */
+export type PacketInput =
+  | ({ type: 'connect' } & ConnectInput)
+  | ({ type: 'connack' } & ConnackInput)
+  | ({ type: 'publish' } & PublishInput)
+  | ({ type: 'puback' | 'pubrec' | 'pubrel' | 'pubcomp' } & AckInput)
+  | ({ type: 'subscribe' } & SubscribeInput)
+  | ({ type: 'suback' | 'unsuback' } & SubackInput)
+  | ({ type: 'unsubscribe' } & UnsubscribeInput)
+  | { type: 'pingreq' | 'pingresp' }
+  | ({ type: 'disconnect' } & DisconnectInput)
+  | ({ type: 'auth' } & AuthInput)

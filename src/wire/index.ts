@@ -8,7 +8,8 @@ export { MqttError } from '../errors.js'
 export * from './constants.js'
 export type { DecodeOptions } from './decode.js'
 export { Decoder, decode } from './decode.js'
-export { encode } from './encode.js'
+export type { AckInput, AuthInput, DisconnectInput, PacketInput } from './encode.js'
+export { Encoder, encode } from './encode.js'
 export type {
   ConnectInput,
   SubscribeInput,
@@ -18,11 +19,9 @@ export type {
 } from './encode-client.js'
 export type { PublishInput } from './encode-publish.js'
 export type { ConnackInput, SubackInput } from './encode-server.js'
-export { Encoder } from './encoder.js'
 export type { WireErrorKind } from './error.js'
 export { WireError } from './error.js'
 export type { FrameOptions, FrameScanner, FrameSource, ReadWindow } from './frames.js'
-export type { AckInput, AuthInput, DisconnectInput, PacketInput } from './packet-input.js'
 export type * from './packets.js'
 export type { PublishView } from './publish.js'
 export { isReasonCode, reasonName } from './reason-codes.js'
@@ -35,7 +34,7 @@ export {
   isShared,
   matches,
   parseShare,
+  TopicTrie,
   validateTopicFilter,
   validateTopicName,
 } from './topics.js'
-export { TopicTrie } from './trie.js'

@@ -4,11 +4,25 @@
  * Every read is checked against the end of the body, every string against UTF-8; what is handed out are copies, never views.
  * Offsets in errors count from the start of the buffer; the entry points turn them into offsets in the packet.
  */
-import type { Sender } from './constants.js'
-import { CONNACK } from './constants.js'
-import { malformed, protocolError } from './error.js'
-import { packetIdentifier, skip, variableByteInteger, variableByteIntegerSize } from './fields.js'
-import type { Properties, ProtocolVersion } from './packets.js'
+import { AUTH, CONNACK, DISCONNECT, PUBACK, PUBCOMP, PUBLISH, type Sender } from './constants.js'
+import { malformed, protocolError, rebased } from './error.js'
+import {
+  nothing,
+  packetIdentifier,
+  skip,
+  variableByteInteger,
+  variableByteIntegerSize,
+} from './fields.js'
+import type {
+  AuthPacket,
+  DisconnectPacket,
+  Properties,
+  ProtocolVersion,
+  PubackPacket,
+  PubcompPacket,
+  PubrecPacket,
+  PubrelPacket,
+} from './packets.js'
 import { decodeProperties } from './properties.js'
 import { isReasonCode } from './reason-codes.js'
 
@@ -72,4 +86,77 @@ export class Reader {
   finish(): void {
     if (this.at < this.end) throw malformed('bytes after the last field', this.at)
   }
+}
+
+/** A packet other than PUBLISH that either side may send. */
+export type SharedPacket =
+  | PubackPacket
+  | PubrecPacket
+  | PubrelPacket
+  | PubcompPacket
+  | DisconnectPacket
+  | AuthPacket
+
+/** Their types, from PUBACK on. */
+export const acknowledgements = ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const
+
+/**
+ * The packet in `bytes[start..end)`, no PUBLISH, whose fixed header ends at `body`, as an object of its own.
+ *
+ * @param decodeOther for the types that only this sender sends
+ * @throws WireError
+ */
+export function decodeFrom<T>(
+  bytes: Uint8Array,
+  start: number,
+  body: number,
+  end: number,
+  version: ProtocolVersion,
+  from: Sender,
+  decodeOther: (reader: Reader, packetType: number) => T,
+): SharedPacket | T {
+  const packetType = (bytes[start] as number) >> 4
+  const reader = new Reader(bytes, body, end, version, from)
+  try {
+    const packet = decodeShared(reader, packetType) ?? decodeOther(reader, packetType)
+    reader.finish()
+    return packet
+  } catch (error) {
+    // The trace of an error holds the reader.
+    reader.bytes = nothing
+    throw rebased(error, start)
+  }
+}
+
+function decodeShared(reader: Reader, packetType: number): SharedPacket | undefined {
+  if (packetType > PUBLISH && packetType <= PUBCOMP) {
+    const packetId = reader.packetId()
+    const { reasonCode, properties } = readReason(reader, packetType)
+    return {
+      type: acknowledgements[packetType - PUBACK] as 'puback',
+      packetId,
+      reasonCode,
+      properties,
+    }
+  }
+  if (packetType === DISCONNECT) return { type: 'disconnect', ...readReason(reader, packetType) }
+  return packetType === AUTH ? decodeAuth(reader) : undefined
+}
+
+/** Reason Code and properties, both of which may be missing at the end of the packet (sections 3.4.2.1, 3.14.2.1). */
+function readReason(
+  reader: Reader,
+  packetType: number,
+): { reasonCode: number; properties: Properties } {
+  if (reader.version === 4 || reader.at === reader.end) return { reasonCode: 0, properties: {} }
+  const reasonCode = reader.reasonCode(packetType)
+  return { reasonCode, properties: reader.at === reader.end ? {} : reader.properties(packetType) }
+}
+
+/** Section 3.15. A method is mandatory, so that the form without a body is an error, whatever section 3.15.2.1 says of it. */
+function decodeAuth(reader: Reader): AuthPacket {
+  const reason = readReason(reader, AUTH)
+  if (!Object.hasOwn(reason.properties, 'authenticationMethod'))
+    throw protocolError('AUTH without authentication method', reader.at)
+  return { type: 'auth', ...reason }
 }

@@ -6,12 +6,64 @@
  */
 import { MAXIMUM_STRING_LENGTH, MAXIMUM_VARIABLE_BYTE_INTEGER } from './constants.js'
 import { mistyped, refused } from './error.js'
-import { nothing, variableByteIntegerSize } from './fields.js'
-import { isBytes, sizeOf } from './given-bytes.js'
+import { isBytes, nothing, sizeOf, variableByteIntegerSize } from './fields.js'
 import type { Bytes } from './packets.js'
-import { keepTopic, knownTopic } from './topic-cache.js'
 import { hasWildcard, validateSize } from './topics.js'
 import { writeUtf8 } from './utf8.js'
+
+/** Topics of a generation, and the longest that takes part, in bytes. */
+const generation = 256
+const longest = 256
+
+interface Known {
+  readonly topic: unknown
+  readonly bytes: Uint8Array | undefined
+  /** What was asked for after it. */
+  next: Known | undefined
+}
+
+let younger = /* @__PURE__ */ new Map<unknown, Known>()
+let older = younger
+/** The one that was asked for last. */
+let last: Known = { topic: undefined, bytes: undefined, next: undefined }
+
+/** The bytes of a topic that was written lately, length in front, or undefined. */
+export function knownTopic(topic: unknown): Uint8Array | undefined {
+  if (topic === last.topic) return last.bytes
+  const { next } = last
+  if (next === undefined || next.topic !== topic) return recall(topic)
+  last = next
+  return next.bytes
+}
+
+/** Keeps what was written: a valid Topic Name and its bytes, length in front, which are copied. */
+export function keepTopic(topic: string, bytes: Uint8Array): void {
+  if (bytes.length <= longest) keep({ topic, bytes: new Uint8Array(bytes), next: undefined })
+}
+
+function recall(topic: unknown): Uint8Array | undefined {
+  const young = younger.get(topic)
+  const known = young ?? older.get(topic)
+  if (young !== undefined) follow(young)
+  else if (known !== undefined) keep(known)
+  return known?.bytes
+}
+
+function follow(known: Known): void {
+  last.next = known
+  last = known
+}
+
+function keep(known: Known): void {
+  if (younger.size === generation) {
+    // What is forgotten must not keep others alive.
+    for (const forgotten of older.values()) forgotten.next = undefined
+    older = younger
+    younger = new Map()
+  }
+  younger.set(known.topic, known)
+  follow(known)
+}
 
 /** Fewer bytes than this are copied faster one by one. */
 const shortCopy = 24

@@ -7,7 +7,6 @@ import { encoder } from '../../common/schema.js'
 import { headSize, samplePayload } from '../../wire/carry.js'
 import { PINGRESP, PUBACK, PUBCOMP, SUBACK, UNSUBACK } from '../../wire/constants.js'
 import { decodeServerPacket } from '../../wire/decode-server.js'
-import { acknowledgements } from '../../wire/decode-shared.js'
 import {
   writeAuth,
   writeConnect,
@@ -27,6 +26,7 @@ import type {
   ServerPacket,
 } from '../../wire/packets.js'
 import type { PropertyNotes } from '../../wire/properties.js'
+import { acknowledgements } from '../../wire/reader.js'
 import { decodeUtf8, ILL_FORMED, scanUtf8 } from '../../wire/utf8.js'
 import type { Writer } from '../../wire/writer.js'
 import type { Sending } from '../options/check-calls.js'

@@ -7,7 +7,7 @@
 import { SparseMap, SparseSet } from '../../common/sparse.js'
 import type { MqttError } from '../../errors.js'
 import type { SubscriptionRequest, UserProperties } from '../../wire/packets.js'
-import { TopicTrie } from '../../wire/trie.js'
+import { TopicTrie } from '../../wire/topics.js'
 import type { Consumer } from '../deliver/consumer.js'
 import { BrokerSubscription, type SubscribeCall } from './broker-subscription.js'
 import type { SubscribeHost } from './ports.js'

@@ -1,7 +1,7 @@
 /** Acknowledgements: the three modes, order on the wire, reason codes, stale ones, and what `disconnect()` does with open turns. */
 import { describe, expect, it } from 'vitest'
 import type { Message, SubscribeOptions, Subscription } from '../../../src/client/options/index.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
+import type { PacketInput } from '../../../src/wire/encode.js'
 import type { World } from './harness.js'
 import {
   acks,

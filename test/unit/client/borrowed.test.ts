@@ -7,7 +7,7 @@ import type {
   Message,
   Subscription,
 } from '../../../src/client/options/index.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
+import type { PacketInput } from '../../../src/wire/encode.js'
 import { Random } from '../../world/random.js'
 import {
   acks,

@@ -10,7 +10,7 @@ import type {
 } from '../../../src/client/options/index.js'
 import { memoryStore } from '../../../src/store/memory.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
+import type { PacketInput } from '../../../src/wire/encode.js'
 import { again, comeBack, keeps, lasting, lose, steady, willing } from './across.js'
 import { agreeable, World } from './harness.js'
 import {

@@ -6,7 +6,7 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '../../../src/client/options/index.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
+import type { PacketInput } from '../../../src/wire/encode.js'
 import { comeBack, lose, again as reconnected, short, steady, willing } from './across.js'
 import type { World } from './harness.js'
 import {

@@ -12,7 +12,7 @@ import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import { type MemoryOptions, memoryPair } from '../../../src/transport/memory.js'
 import type { Transport } from '../../../src/transport/transport.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
+import type { PacketInput } from '../../../src/wire/encode.js'
 import type { Properties } from '../../../src/wire/packets.js'
 import { eventNames } from './event-names.js'
 

@@ -11,8 +11,7 @@ import type {
   Subscription,
 } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import { encode } from '../../../src/wire/encode.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
+import { encode, type PacketInput } from '../../../src/wire/encode.js'
 import type { PublishPacket } from '../../../src/wire/packets.js'
 import { agreeable, connected, type World } from './harness.js'
 

@@ -1,8 +1,8 @@
 /** Large messages over a transport that reads in place: their payload is read to where it is to stay, among others and whoever gets it. */
 import { describe, expect, it } from 'vitest'
 import { WasmFrames } from '../../../src/wasm/frames.js'
+import type { PacketInput } from '../../../src/wire/encode.js'
 import type { FrameScanner } from '../../../src/wire/frames.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
 import { instantiate } from '../wasm/scanner.js'
 import { acks, bytesOf, pubacks, publish, subscribe, taken } from './incoming.js'
 import { listen } from './steps.js'

@@ -1,7 +1,7 @@
 /** What a message offers: bytes of its own, text, JSON without traps, owned and borrowed lifetimes. */
 import { describe, expect, it } from 'vitest'
 import type { Message, SubscribeOptions } from '../../../src/client/options/index.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
+import type { PacketInput } from '../../../src/wire/encode.js'
 import { connected } from './harness.js'
 import {
   acks,

@@ -6,7 +6,7 @@ import type { SubscriptionHandle } from '../../../src/client/deliver/subscriptio
 import type { SubscribeOptions, Subscription } from '../../../src/client/options/index.js'
 import { Subscriptions } from '../../../src/client/subscribe/subscriptions.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
+import type { PacketInput } from '../../../src/wire/encode.js'
 import type { QoS } from '../../../src/wire/packets.js'
 import { Random } from '../../world/random.js'
 import { agreeable, connected, type World } from './harness.js'

@@ -3,8 +3,7 @@ import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'
 import { Decoder } from '../../../src/wire/decode.js'
-import { encode } from '../../../src/wire/encode.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
+import { encode, type PacketInput } from '../../../src/wire/encode.js'
 import type { ClientPacket } from '../../../src/wire/packets.js'
 
 /** How the line is. */

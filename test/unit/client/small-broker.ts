@@ -1,6 +1,6 @@
 /** A small correct server, written from sections 3.3, 4.3 and 4.4 of the standard: one session that outlives its connections. It answers at once. */
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
+import type { PacketInput } from '../../../src/wire/encode.js'
 import type { ClientPacket, PublishPacket } from '../../../src/wire/packets.js'
 import { agreeable } from './harness.js'
 

@@ -1,6 +1,6 @@
 /** A server that ends the connection at some requests, as brokers do that have limits and access rules; it answers everything else. */
 import type { ClientOptions } from '../../../src/client/options/index.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
+import type { PacketInput } from '../../../src/wire/encode.js'
 import type { ClientPacket, Properties } from '../../../src/wire/packets.js'
 import { lasting } from './across.js'
 import { agreeable, connected, type World } from './harness.js'

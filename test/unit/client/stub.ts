@@ -6,8 +6,7 @@ import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'
 import { Decoder } from '../../../src/wire/decode.js'
-import { encode } from '../../../src/wire/encode.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
+import { encode, type PacketInput } from '../../../src/wire/encode.js'
 import type { ClientPacket, Properties } from '../../../src/wire/packets.js'
 
 /** A transport in the hands of a test. */

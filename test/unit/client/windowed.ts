@@ -2,7 +2,7 @@
 import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
+import type { PacketInput } from '../../../src/wire/encode.js'
 import { World } from './harness.js'
 import { bytesOf, obliging, publish } from './incoming.js'
 

@@ -6,7 +6,7 @@
  */
 import { CONNACK } from '../../../wire/constants.js'
 import type { WireError } from '../../../wire/error.js'
-import { isBytes } from '../../../wire/given-bytes.js'
+import { isBytes } from '../../../wire/fields.js'
 import type { AuthPacket, ClientPacket, ConnectPacket, Properties } from '../../../wire/packets.js'
 import { isReasonCode, reasonName } from '../../../wire/reason-codes.js'
 import { isObject } from '../../../wire/writer.js'

@@ -4,8 +4,7 @@
  * A session gets one copy for all its own subscriptions that match, and one more for each share that picks it.
  */
 import type { QoS, SubscriptionRequest } from '../../../wire/packets.js'
-import { parseShare } from '../../../wire/topics.js'
-import { TopicTrie } from '../../../wire/trie.js'
+import { parseShare, TopicTrie } from '../../../wire/topics.js'
 import type { BrokerMessage } from '../common/message.js'
 import type { Delivery, DeliveryGroup } from './message-queue.js'
 import type { SessionState, StoredSubscription } from './session-state.js'
