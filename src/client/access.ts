@@ -93,7 +93,7 @@ export interface ClientAccess {
   /** True where MQTT 5.0 is spoken, or may be. */
   readonly modern: boolean
   /** Reports a payload that cannot be decoded; the first of a channel is logged too. */
-  tell(event: ClientEvents['invalid'], first: boolean, message?: Message): void
+  reportInvalid(event: ClientEvents['invalid'], first: boolean, message?: Message): void
   /** Sends what waits, as far as it may: subscriptions before publishes. Without it, those of a turn leave at its end, and publishes at once. Not in copies of the package from before. */
   flush?(): void
   /** A publish was refused before the client heard of it: raises `drop`, and gives the rejection. Not in copies of the package from before. */

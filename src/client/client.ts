@@ -177,7 +177,9 @@ export class BaseClient extends Printed implements AsyncDisposable {
     }
     const last = (call: PublishCall): Promise<Receipt> =>
       publish(core, call.topic, call.payload, call.options)
-    return hooks.publish({ topic, payload, options }, last, () => publishQueue.draining.tell(false))
+    return hooks.publish({ topic, payload, options }, last, () =>
+      publishQueue.draining.notify(false),
+    )
   }
 
   /**

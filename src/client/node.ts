@@ -64,7 +64,7 @@ const mostNamed = 4
 /** One listener for all clients, as long as there are any. */
 function attend(given: object): () => void {
   const client = given as ClientInternals
-  if (attended.size === 0) process.on('exit', tellUnsent)
+  if (attended.size === 0) process.on('exit', reportUnsent)
   const entry = new WeakRef(client)
   attended.add(entry)
   collected.register(client, entry)
@@ -73,7 +73,7 @@ function attend(given: object): () => void {
 
 function forget(entry: WeakRef<ClientInternals>): void {
   attended.delete(entry)
-  if (attended.size === 0) process.off('exit', tellUnsent)
+  if (attended.size === 0) process.off('exit', reportUnsent)
 }
 
 /** True while the process ends: what is emitted for a later turn would come never. */
@@ -116,7 +116,7 @@ const report = spaced(print, (callback) => {
 })
 
 /** The process ends: says what is lost with it, and which clients were never connected. */
-function tellUnsent(): void {
+function reportUnsent(): void {
   ending = true
   const ids: string[] = []
   let wayOut = 'connect()'
@@ -126,7 +126,7 @@ function tellUnsent(): void {
     if (client === undefined) continue
     const { publishQueue, connections, clientId, states } = client
     const idle = states.current === 'idle'
-    if (idle) tellUnconnected(client)
+    if (idle) reportUnconnected(client)
     const { connection } = connections
     const publishes = publishQueue.size + publishQueue.inFlight
     const bytes = connection === undefined ? 0 : connection.writer.end - connection.writer.left
@@ -146,7 +146,7 @@ function tellUnsent(): void {
 }
 
 /** `connect()` was never called, and a call waits for it. */
-function tellUnconnected(client: ClientInternals): void {
+function reportUnconnected(client: ClientInternals): void {
   const { publishQueue, subscriptions } = client
   const what =
     subscriptions.filters > 0

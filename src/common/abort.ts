@@ -58,13 +58,13 @@ export function silent<T>(promise: Promise<T>): Promise<T> {
 
 /** A promise that settles with it; a rejection that is not awaited stays silent, unless the program is at fault. */
 export function tolerant<T>(promise: Promise<T>): Promise<T> {
-  const told: Promise<T> = new Promise((resolve, reject) => {
+  const outcome: Promise<T> = new Promise((resolve, reject) => {
     promise.then(resolve, (error: unknown) => {
-      if (!isProgramFault(error)) silent(told)
+      if (!isProgramFault(error)) silent(outcome)
       reject(error)
     })
   })
-  return told
+  return outcome
 }
 
 /** A silent promise with its handles outside. */

@@ -19,7 +19,7 @@ export interface Awaited {
   /** Milliseconds without progress that are too many. */
   patience(): number
   /** There was no progress for so many milliseconds. */
-  tell(age: number): void
+  report(age: number): void
 }
 
 /** Milliseconds from one look to the next, and without progress until it is reported. */
@@ -33,7 +33,7 @@ export class StallWatch {
   #cancel: (() => void) | undefined
   #seen = 0
   #since = 0
-  #told = false
+  #reported = false
 
   constructor(timers: Timers, awaited: Awaited) {
     this.#timers = timers
@@ -49,7 +49,7 @@ export class StallWatch {
 
   /** There was progress: a stall may be reported again. */
   renew(): void {
-    if (!this.#told) return
+    if (!this.#reported) return
     this.stop()
     this.start()
   }
@@ -66,12 +66,12 @@ export class StallWatch {
     if (progress !== this.#seen) {
       this.#seen = progress
       this.#since = now
-      this.#told = false
+      this.#reported = false
     }
     const age = now - this.#since
-    if (!this.#told && age >= this.#awaited.patience()) {
-      this.#told = true
-      this.#awaited.tell(age)
+    if (!this.#reported && age >= this.#awaited.patience()) {
+      this.#reported = true
+      this.#awaited.report(age)
     }
     this.#cancel = this.#timers.setTimer(() => {
       this.stop()

@@ -23,7 +23,7 @@ import type { IConnackPacket, IDisconnectPacket, Packet } from './packet-types.j
 import { packetOf } from './packets.js'
 
 /** Calls the listeners of an event. */
-export type Tell = <E extends keyof MqttClientEventCallbacks>(
+export type Emit = <E extends keyof MqttClientEventCallbacks>(
   event: E,
   ...given: Parameters<MqttClientEventCallbacks[E]>
 ) => void
@@ -53,7 +53,7 @@ export class BackingClient {
   readonly #plan: Plan
   /** Options that were named in the log. */
   readonly #named = new Set<string>()
-  readonly #tell: Tell
+  readonly #emit: Emit
   readonly #handler: Handler
   #core: Client | undefined
   /** An attempt failed; what comes now is not known yet. */
@@ -66,9 +66,9 @@ export class BackingClient {
   /** The last call on each filter that was made without a connection, or behind such a call, while it is not over. */
   readonly #early = new Map<string, { readonly leaves: boolean; readonly done: Promise<unknown> }>()
 
-  constructor(plan: Plan, tell: Tell, receive: (message: Message) => unknown) {
+  constructor(plan: Plan, emit: Emit, receive: (message: Message) => unknown) {
     this.#plan = plan
-    this.#tell = tell
+    this.#emit = emit
     this.#handler = Object.assign((message: Message) => receive(message), { [oneCopy]: this })
     // Options are checked now.
     this.#core = this.#make()
@@ -248,7 +248,7 @@ export class BackingClient {
 
   #listen(core: Client): void {
     core.on('packet', ({ direction, packet }) =>
-      this.#tell(
+      this.#emit(
         direction === 'out' ? 'packetsend' : 'packetreceive',
         packetOf<Packet>(packet, this.modern),
       ),
@@ -262,7 +262,7 @@ export class BackingClient {
       },
       dial: () => {
         this.#settle()
-        if (!this.#first) this.#tell('reconnect')
+        if (!this.#first) this.#emit('reconnect')
         this.#first = false
       },
       connect: ({ connack }) => {
@@ -270,21 +270,21 @@ export class BackingClient {
         this.reconnecting = false
         const packet = packetOf<IConnackPacket>(connack, this.modern)
         this.serverProperties = packet.properties
-        this.#tell('connect', packet)
+        this.#emit('connect', packet)
       },
       connecterror: ({ error }) => {
         this.#failed = true
-        this.#tell('error', familiar(error, this.modern) as Error)
+        this.#emit('error', familiar(error, this.modern) as Error)
       },
       reconnecting: () => {
         this.#offline()
         this.#settle()
       },
       serverdisconnect: ({ packet }) =>
-        this.#tell('disconnect', packetOf<IDisconnectPacket>(packet, this.modern)),
+        this.#emit('disconnect', packetOf<IDisconnectPacket>(packet, this.modern)),
       disconnect: ({ error }) => this.#down(core().state === 'reconnecting', error),
       unclaimed: ({ message }) => void Promise.resolve(this.#handler(message)).catch(silent),
-      error: ({ error }) => this.#tell('error', error),
+      error: ({ error }) => this.#emit('error', error),
     }
   }
 
@@ -292,8 +292,8 @@ export class BackingClient {
     this.connected = false
     this.serverProperties = undefined
     if (again) this.#offline()
-    if (isFault(error)) this.#tell('error', familiar(error, this.modern) as Error)
-    this.#tell('close')
+    if (isFault(error)) this.#emit('error', familiar(error, this.modern) as Error)
+    this.#emit('close')
     if (!again || this.#plan.shown.resubscribe !== false || this.wanted.size === 0) return
     this.core.unsubscribe([...this.wanted.keys()]).catch(silent)
     this.wanted.clear()
@@ -302,14 +302,14 @@ export class BackingClient {
   #offline(): void {
     if (this.reconnecting) return
     this.reconnecting = true
-    this.#tell('offline')
+    this.#emit('offline')
   }
 
   // What follows the attempt that failed is known.
   #settle(): void {
     if (!this.#failed) return
     this.#failed = false
-    this.#tell('close')
+    this.#emit('close')
   }
 }
 

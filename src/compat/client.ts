@@ -4,7 +4,7 @@
  * Arguments are taken apart here; connections are the backing client's. It never throws for what may be wrong at the broker: that comes by callback or as `error`.
  */
 import { type Message, MqttError } from 'mqwire'
-import { BackingClient, type Tell } from './backing.js'
+import { BackingClient, type Emit } from './backing.js'
 import { type Granting, publish, subscribe, unsubscribe } from './calls.js'
 import { ErrorWithReasonCode, familiar, isMistake } from './errors.js'
 import type {
@@ -82,7 +82,7 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     },
   )
   readonly #backing: BackingClient
-  readonly #tell: Tell
+  readonly #emit: Emit
   /** Publishes that are not over. */
   #open = 0
   /** What `connect()` or `reconnect()` are to do when it has ended. */
@@ -100,13 +100,13 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     const plan = planOf(typeof brokerUrl === 'string' ? brokerUrl : '', options ?? {}, this)
     this.options = plan.shown
     this.stream = this.#stream
-    const tell: Tell = (event, ...given) => {
+    const emit: Emit = (event, ...given) => {
       if (event === 'close' || event === 'error')
         outside(() => this.#stream.emit(event, ...(given as [])))
       outside(() => this.emit(event, ...given))
     }
-    this.#tell = tell
-    this.#backing = new BackingClient(plan, tell, (message) => this.#receive(message))
+    this.#emit = emit
+    this.#backing = new BackingClient(plan, emit, (message) => this.#receive(message))
     if (plan.shown.manualConnect !== true) this.#backing.start()
   }
 
@@ -160,9 +160,9 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     callback?: PacketCallback,
   ): this {
     const [options, done] = typeof opts === 'function' ? [{}, opts] : [opts ?? {}, callback]
-    const tell: Ended<Packet | undefined> = (error, packet) =>
+    const emit: Ended<Packet | undefined> = (error, packet) =>
       done?.(error, packet ?? refusalOf(error, options))
-    this.#call(() => this.#publish(topic, message, options), done && tell)
+    this.#call(() => this.#publish(topic, message, options), done && emit)
     return this
   }
 
@@ -190,9 +190,9 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     callback?: ClientSubscribeCallback,
   ): this {
     const [options, done] = typeof opts === 'function' ? [{}, opts] : [opts ?? {}, callback]
-    const tell: Ended<Granting> = (error, result) =>
+    const emit: Ended<Granting> = (error, result) =>
       done?.(error ?? result?.error ?? null, result?.grants, result?.packet)
-    this.#call(() => subscribe(this.#backing, topicObject, options), done && tell)
+    this.#call(() => subscribe(this.#backing, topicObject, options), done && emit)
     return this
   }
 
@@ -295,7 +295,7 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
       return await publish(this.#backing, topic, message, options)
     } finally {
       this.#open -= 1
-      if (this.disconnecting && this.#open === 0 && options.qos) this.#tell('outgoingEmpty')
+      if (this.disconnecting && this.#open === 0 && options.qos) this.#emit('outgoingEmpty')
     }
   }
 
@@ -314,7 +314,7 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
       return stop({})
     })
     this.disconnected = true
-    this.#tell('end')
+    this.#emit('end')
     const next = this.#next
     if (next !== undefined) this.#dial(next)
     else if (this.options.reconnectPeriod === 0 || this.options.manualConnect === true)
@@ -333,14 +333,14 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     )
   }
 
-  #refuse(error: Error, done: Ended<never> | undefined, told = true): void {
+  #refuse(error: Error, done: Ended<never> | undefined, reported = true): void {
     if (done !== undefined) outside(() => done(error))
-    else if (told) this.#tell('error', error)
+    else if (reported) this.#emit('error', error)
   }
 
   #receive(message: Message): void | Promise<void> {
     const packet = publishOf(message, this.#backing.modern, this.#backing.identifiers)
-    const handle = (): void => this.#tell('message', packet.topic, packet.payload, packet)
+    const handle = (): void => this.#emit('message', packet.topic, packet.payload, packet)
     if (this.handleMessage === MqttClient.prototype.handleMessage) return handle()
     const handled = this.#before.then(() => {
       handle()

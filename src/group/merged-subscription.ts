@@ -31,7 +31,7 @@ export class MergedSubscription implements GroupSubscription {
   readonly #merge: Merge
   readonly #group: GroupCommon
   readonly #over: () => void
-  #failureTold = false
+  #failureReported = false
   #ready: Promise<GroupSubscription> | undefined
 
   constructor(
@@ -189,13 +189,13 @@ export class MergedSubscription implements GroupSubscription {
       ),
     )
     if (
-      this.#failureTold ||
+      this.#failureReported ||
       this.#merge.ended ||
       failures.size === 0 ||
       failures.size < this.#sources.length
     )
       return undefined
-    this.#failureTold = true
+    this.#failureReported = true
     throw membersError('ERR_CLOSED', 'every member has ended', failures)
   }
 

@@ -26,12 +26,12 @@ export function accessOfAll(
     get modern() {
       return members().every((member) => accessOf(member)?.modern !== false)
     },
-    tell(event, isFirst, message) {
+    reportInvalid(event, isFirst, message) {
       const by = members().find(
         ({ name }) => name === (message as { readonly member?: string } | undefined)?.member,
       )
-      const told = by === undefined ? first() : accessOf(by)
-      told?.tell(event, isFirst, message)
+      const source = by === undefined ? first() : accessOf(by)
+      source?.reportInvalid(event, isFirst, message)
     },
     refuse: (topic, error) => first()?.refuse?.(topic, error) ?? rejected(error),
     log: (level, ...parts) => first()?.log?.(level, ...parts),

@@ -28,9 +28,11 @@ export function membersError(
   const errors = named.map(([, error]) => error)
   // One that was not there says nothing of the call.
   const asked = errors.filter((error) => error.code !== 'ERR_NOT_CONNECTED')
-  const telling = asked.length > 0 ? asked : errors
+  const decisive = asked.length > 0 ? asked : errors
   const shared = <K extends 'code' | 'reasonCode'>(field: K): MqttError[K] | undefined =>
-    telling.every((error) => error[field] === telling[0]?.[field]) ? telling[0]?.[field] : undefined
+    decisive.every((error) => error[field] === decisive[0]?.[field])
+      ? decisive[0]?.[field]
+      : undefined
   const text = named.map(([name, { message }]) => `${name}: ${message}`).join('\n')
   const all = new AggregateError(errors, `${what}:\n${text}`)
   put(all, brand, true)

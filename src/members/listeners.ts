@@ -33,7 +33,7 @@ const listenerOptions = object<ListenerOptions>({
 interface Entry {
   /** Of a listener: its event, and how it is called. */
   readonly type: keyof ClientEvents | undefined
-  readonly tell: (event: never, member: Member) => void
+  readonly emit: (event: never, member: Member) => void
   readonly attach: (member: Member) => Unlisten
   readonly attached: Map<Member, Unlisten>
 }
@@ -60,7 +60,7 @@ export class MemberListeners {
     assertHandler(listener, 'listener')
     const { signal, once } = listenerOptions(options)
     let over = signal?.aborted === true
-    const tell = (event: ClientEvents[K], member: Member): void => {
+    const emit = (event: ClientEvents[K], member: Member): void => {
       if (over) return
       if (once) remove()
       listener({ ...event, member: member.name } as MemberEvents[K])
@@ -74,8 +74,8 @@ export class MemberListeners {
     }
     if (!over) {
       const attach = (member: Member): Unlisten =>
-        member.client.on(type, (event: ClientEvents[K]) => tell(event, member))
-      removeEntry = this.#add({ type, tell, attach, attached: new Map() })
+        member.client.on(type, (event: ClientEvents[K]) => emit(event, member))
+      removeEntry = this.#add({ type, emit, attach, attached: new Map() })
       unwatch = onAbort(signal, remove)
     }
     return disposable(remove)
@@ -86,7 +86,7 @@ export class MemberListeners {
     return disposable(
       this.#add({
         type: undefined,
-        tell: () => undefined,
+        emit: () => undefined,
         attach: ({ client }) => client.use(hooks),
         attached: new Map(),
       }),
@@ -113,9 +113,9 @@ export class MemberListeners {
     const entries = [...this.#entries]
     const listens = heard || entries.some(({ type }) => endings.includes(type))
     accessOf(member)?.report?.('MQWIRE_NOT_CONNECTED', text, error, listens || undefined)
-    for (const { type, tell } of entries) {
+    for (const { type, emit } of entries) {
       try {
-        if (type === 'error') tell({ error } as never, member)
+        if (type === 'error') emit({ error } as never, member)
       } catch (thrown) {
         accessOf(member)?.log?.('error', "a listener of 'error' threw: ", thrown)
       }

@@ -12,7 +12,7 @@ export class Changes {
   }
 
   /** Something has changed. */
-  tell(): void {
+  notify(): void {
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }

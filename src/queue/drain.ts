@@ -114,7 +114,7 @@ export class Drain implements AttemptOwner {
   stop(): void {
     this.#stop.abort()
     this.#retries.stop()
-    this.#changes.tell()
+    this.#changes.notify()
   }
 
   /** Waits until nothing is under way, what was acknowledged is deleted, and nothing is being read. */
@@ -126,7 +126,7 @@ export class Drain implements AttemptOwner {
   /** Gives up waiting for what is under way: its outcome stays unknown. */
   abandon(): void {
     this.#attempts.abandon()
-    this.#changes.tell()
+    this.#changes.notify()
   }
 
   handleReceipt(stored: StoredEntry, receipt: Receipt, also: StoreChanges): void {
@@ -213,9 +213,9 @@ export class Drain implements AttemptOwner {
   #tryLater(stored: StoredEntry, error: unknown): void {
     this.#retries.schedule(stored, error, () => {
       this.#lines.release(stored.entry.topic)
-      this.#changes.tell()
+      this.#changes.notify()
     })
-    this.#changes.tell()
+    this.#changes.notify()
   }
 
   #finish(stored: StoredEntry, receipt: Receipt, also: StoreChanges): void {

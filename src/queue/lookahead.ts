@@ -58,19 +58,19 @@ export class Lookahead {
 
   /** Nothing is being read any more: those who wait look again. */
   handleRead(): void {
-    this.#changes.tell()
+    this.#changes.notify()
   }
 
   /** An entry is safe. */
   handleAdded(stored: StoredEntry): void {
     // It was read meanwhile.
-    if (stored.entry.id <= this.#read) return this.#changes.tell()
+    if (stored.entry.id <= this.#read) return this.#changes.notify()
     if (this.#complete && this.#hasRoom && !this.#clearing && this.#filling === undefined) {
       this.#log.handleTaken(stored)
       this.#lines.add(stored)
       this.#read = stored.entry.id
     } else this.#complete = false
-    this.#changes.tell()
+    this.#changes.notify()
   }
 
   /** Takes the oldest entry that is not under way out, for the caller to delete; undefined without one. @throws MqttError ERR_STORE */
@@ -84,7 +84,7 @@ export class Lookahead {
   /** An entry that was taken out was not deleted. */
   giveBack(stored: StoredEntry): void {
     this.#lines.add(stored)
-    this.#changes.tell()
+    this.#changes.notify()
   }
 
   /** Deletes all entries up to this number that are not under way; gives how many. @throws MqttError ERR_STORE */
@@ -155,7 +155,7 @@ export class Lookahead {
       this.#clearing = false
       this.#complete = false
       resolve()
-      this.#changes.tell()
+      this.#changes.notify()
     }
   }
 
@@ -186,7 +186,7 @@ export class Lookahead {
       this.#read = last
       if (more) this.#complete = false
       else settle()
-      this.#changes.tell()
+      this.#changes.notify()
     } catch (error) {
       this.#complete = false
       throw error

@@ -82,7 +82,7 @@ export class Progress {
       !(this.#watchers.size > 0 || this.#hasListener())
     )
       return
-    const timer = setTimeout(() => this.#tell(), interval)
+    const timer = setTimeout(() => this.#notify(), interval)
     // It keeps no process alive.
     ;(timer as { unref?: () => void }).unref?.()
     this.#timer = timer
@@ -112,10 +112,10 @@ export class Progress {
     if (this.#over) return
     this.#over = true
     clearTimeout(this.#timer)
-    this.#tell()
+    this.#notify()
   }
 
-  #tell(): void {
+  #notify(): void {
     this.#timer = undefined
     if (this.#hasListener()) this.#report(this.status)
     for (const watcher of this.#watchers) {

@@ -57,13 +57,13 @@ export class Removals {
   ): Promise<boolean> {
     const { id } = stored.entry
     this.#open.add(id)
-    this.#changes.tell()
+    this.#changes.notify()
     // Without `more` it is asked for in the same turn: who closes the queue waits for what was asked for.
     const operations = more === undefined ? [] : await this.#insist(more)
     if (operations !== undefined)
       await this.#insist(() => this.#delete(stored, [...also, ...operations]))
     this.#open.delete(id)
-    this.#changes.tell()
+    this.#changes.notify()
     return operations !== undefined
   }
 

@@ -190,7 +190,7 @@ function useAsked<Data, Asking, Result, Thing extends Askable<Data, Result>>(
           connection,
           shared,
           key,
-          (client, tell) => make(client, tell, first.later.idle),
+          (client, notify) => make(client, notify, first.later.idle),
           () => undefined,
         )()
       return (shared.peek(key) as Thing).run([...bound, ...rest])

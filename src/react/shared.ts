@@ -32,7 +32,7 @@ export class Shared<T extends Sharable> {
     make: (changed: () => void) => T,
   ): { readonly thing: T; readonly release: () => void } {
     const entry = this.#entries.get(key) ?? {
-      thing: make(() => this.#tell(key)),
+      thing: make(() => this.#notify(key)),
       make,
       holders: 0,
       timer: undefined,
@@ -75,12 +75,12 @@ export class Shared<T extends Sharable> {
   #renew(key: string, entry: Entry<T>): void {
     if (!entry.thing.isOver) return
     const { thing } = entry
-    entry.thing = entry.make(() => this.#tell(key))
+    entry.thing = entry.make(() => this.#notify(key))
     thing.dispose()
-    this.#tell(key)
+    this.#notify(key)
   }
 
-  #tell(key: string): void {
+  #notify(key: string): void {
     for (const changed of [...(this.#watchers.get(key) ?? [])]) changed()
   }
 

@@ -56,8 +56,8 @@ export function holdWith<T extends Sharable>(
 ): () => void {
   const client = hold(connection)
   try {
-    const { release } = shared.hold(key, (tell) =>
-      make((clients.peek(connection.key) ?? client.thing).client, tell),
+    const { release } = shared.hold(key, (notify) =>
+      make((clients.peek(connection.key) ?? client.thing).client, notify),
     )
     const stop = shared.watch(key, changed)
     return () => {
@@ -138,7 +138,7 @@ export function useShown<State extends { readonly isPending: boolean }, Selected
         connection,
         shared,
         key,
-        (client, tell) => making.current(client, tell, old),
+        (client, notify) => making.current(client, notify, old),
         changed,
       )
     },

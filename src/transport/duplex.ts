@@ -100,16 +100,16 @@ class DuplexTransport implements Transport {
     this.#ended = true
     // The peer's end is to be seen.
     this.resume()
-    this.#tell(() => this.#stream.end())
+    this.#guard(() => this.#stream.end())
   }
 
   pause(): void {
-    this.#tell(() => this.#stream.pause())
+    this.#guard(() => this.#stream.pause())
   }
 
   resume(): void {
     // Before `open()` there is no reader for what would come.
-    if (this.#holder.live) this.#tell(() => this.#stream.resume())
+    if (this.#holder.live) this.#guard(() => this.#stream.resume())
   }
 
   destroy(cause?: unknown): void {
@@ -149,7 +149,7 @@ class DuplexTransport implements Transport {
   }
 
   // A stream that throws is of no more use.
-  #tell(call: () => unknown): void {
+  #guard(call: () => unknown): void {
     try {
       this.#within(call)
     } catch (error) {
@@ -169,15 +169,15 @@ class DuplexTransport implements Transport {
 
   // Once, and in any case: a stream may forget its callbacks when it is destroyed.
   #once(written: Written): (error?: Error | null) => void {
-    const told: Written = (error) => {
-      if (!this.#waiting.delete(told)) return
+    const finished: Written = (error) => {
+      if (!this.#waiting.delete(finished)) return
       if (this.#inside) queueMicrotask(() => written(error))
       else written(error)
     }
-    this.#waiting.add(told)
+    this.#waiting.add(finished)
     // As for sockets: a write that was under way when the stream was destroyed may be reported as done.
     return (error) =>
-      told(error ?? (this.#stream.destroyed ? new Error('The stream was cut') : undefined))
+      finished(error ?? (this.#stream.destroyed ? new Error('The stream was cut') : undefined))
   }
 
   #failed(error: unknown): void {

@@ -4,7 +4,7 @@
  * No caller makes it keep more than it asked for, nor keeps a generator running without a reader.
  */
 import type { Handling, Message, PublishProperties } from '../client/options/index.js'
-import { toldOf, unsendable } from '../client/request/remote.js'
+import { errorAnswer, unsendable } from '../client/request/remote.js'
 import { MqttError } from '../errors.js'
 import { keyOf, ownTopic, ownTopicOptions, propertyOf, type StreamClient } from './answers.js'
 import type { Codec } from './codec.js'
@@ -33,7 +33,7 @@ interface Giving {
   failure: unknown
   wake: (() => void) | undefined
   /** Publishes the last message, with what it failed with. */
-  tell(error: unknown): Promise<unknown>
+  sendError(error: unknown): Promise<unknown>
 }
 
 /** An answer that is a declared error. */
@@ -103,7 +103,7 @@ export class AnswerSender<Answer> {
       cancelled: false,
       failure: undefined,
       wake: undefined,
-      tell: async () => undefined,
+      sendError: async () => undefined,
     }
     this.#open.set(key, giving)
     this.#give(giving, values, responseTopic, correlationData).finally(() => this.#open.delete(key))
@@ -130,7 +130,7 @@ export class AnswerSender<Answer> {
     correlationData: Uint8Array | undefined,
   ): Promise<void> {
     let seq = 0
-    let isTold = false
+    let isReported = false
     let control = ''
     const send = (
       payload: string | Uint8Array,
@@ -157,13 +157,13 @@ export class AnswerSender<Answer> {
       own: PublishProperties | undefined,
       ...more: [string, string][]
     ): Promise<unknown> => {
-      if (isTold || (this.#client as { readonly state?: string }).state === 'closed')
+      if (isReported || (this.#client as { readonly state?: string }).state === 'closed')
         return undefined
-      isTold = true
+      isReported = true
       return send(payload, own, ...more)
     }
-    giving.tell = (error) => {
-      const [code, text] = toldOf(error)
+    giving.sendError = (error) => {
+      const [code, text] = errorAnswer(error)
       return last(text, undefined, ['error', code])
     }
     try {
@@ -198,16 +198,16 @@ export class AnswerSender<Answer> {
       } catch (unfit) {
         // It is too large, or its data is not valid.
         error = unfit
-        isTold = false
+        isReported = false
       }
       const unsent = unsendable(error)
       // The caller gets only a code of an error of the server's own: the details stay with the serving program.
       if (
         unsent !== undefined ||
-        (giving.failure === undefined && toldOf(error)[0] === 'ERR_HANDLER_FAILED')
+        (giving.failure === undefined && errorAnswer(error)[0] === 'ERR_HANDLER_FAILED')
       )
         this.#report(error)
-      await giving.tell(unsent ?? error).catch(() => undefined)
+      await giving.sendError(unsent ?? error).catch(() => undefined)
     } finally {
       this.#controlled.delete(control)
       endOf(values)
@@ -270,7 +270,7 @@ const ended = ['the responder has ended', 'ERR_CLOSED'] as const
 function giveUp(giving: Giving, text: string, reasonName: string): void {
   if (giving.failure !== undefined) return
   giving.failure = new MqttError('ERR_REMOTE', text, { reasonName })
-  giving.tell(giving.failure).catch(() => undefined)
+  giving.sendError(giving.failure).catch(() => undefined)
   giving.wake?.()
 }
 

@@ -12,7 +12,7 @@ export class ChangeWatchers {
   readonly #listeners = new Set<() => void>()
   readonly #readers = new Set<UnreadTopics>()
   readonly #report: (error: unknown) => void
-  #telling = false
+  #notifying = false
 
   /** @param report called with what a listener throws */
   constructor(report: (error: unknown) => void) {
@@ -58,13 +58,13 @@ export class ChangeWatchers {
 
   /** Something else than a topic has changed. */
   handleChange(): void {
-    if (this.#telling || this.#listeners.size === 0) return
-    this.#telling = true
-    setTimeout(() => this.#tell(), 0)
+    if (this.#notifying || this.#listeners.size === 0) return
+    this.#notifying = true
+    setTimeout(() => this.#notify(), 0)
   }
 
-  #tell(): void {
-    this.#telling = false
+  #notify(): void {
+    this.#notifying = false
     for (const listener of [...this.#listeners]) {
       try {
         if (this.#listeners.has(listener)) listener()

@@ -185,7 +185,7 @@ export class Incoming<Template extends string, Value> {
     const { topic, payload } = message
     this.invalid += 1
     this.#tally.invalid += 1
-    this.#access.tell(
+    this.#access.reportInvalid(
       { topic, error, start: new Uint8Array(payload.subarray(0, startLength)) },
       this.#tally.invalid === 1,
       message,

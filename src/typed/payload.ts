@@ -9,7 +9,10 @@ import { after, asInvalid, type Codec, invalid, isPromise, type Reading } from '
 /** What a client reveals of itself, if it does; of others the best is assumed. */
 export function accessOf(client: object): ClientAccess {
   return (
-    (client as { [access]?(): ClientAccess })[access]?.() ?? { modern: true, tell: () => undefined }
+    (client as { [access]?(): ClientAccess })[access]?.() ?? {
+      modern: true,
+      reportInvalid: () => undefined,
+    }
   )
 }
 

@@ -87,9 +87,9 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   /** Bytes of an incomplete packet after the slice before. */
   #pending = 0
   /** An acknowledgement for no exchange of ours came; logged once a connection. */
-  #toldUnowned = false
+  #reportedUnowned = false
   /** The same of a Reason String that we did not ask for. */
-  #toldProblems = false
+  #reportedProblems = false
 
   constructor(
     transport: Transport,
@@ -235,7 +235,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   // The server was asked to leave it out [MQTT-3.1.2-29]; it does no harm.
   #lookForProblems(packet: ServerPacket): void {
     if (
-      this.#toldProblems ||
+      this.#reportedProblems ||
       packet.type === 'connack' ||
       packet.type === 'disconnect' ||
       !('properties' in packet)
@@ -243,7 +243,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
       return
     const { reasonString, userProperties = [] } = packet.properties
     if (reasonString === undefined && userProperties.length === 0) return
-    this.#toldProblems = true
+    this.#reportedProblems = true
     this.#host.log(
       'warn',
       `${packet.type.toUpperCase()} explains itself, though requestProblemInformation is false`,
@@ -254,9 +254,9 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   #handleUnowned(): void {
     if (!this.#expected) return
     this.#session.sendWindow.unsolicited += 1
-    if (!this.#toldUnowned)
+    if (!this.#reportedUnowned)
       this.#host.log('warn', 'the server acknowledges packet identifier 0, which is ignored')
-    this.#toldUnowned = true
+    this.#reportedUnowned = true
   }
 
   #handleControl(packet: ServerPacket, now: number): void {
@@ -360,11 +360,11 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
       return false
     }
     if ((found.qos === 0 || found.packetId > 0) && this.#skip(found.packetId, found.qos, found.dup))
-      this.#tellPassed(found, reasonCode, why)
+      this.#reportPassed(found, reasonCode, why)
     return true
   }
 
-  #tellPassed(
+  #reportPassed(
     { topic }: FaultyPublish,
     reasonCode: number | undefined,
     why: WireError | string | undefined,

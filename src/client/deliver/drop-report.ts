@@ -32,7 +32,7 @@ export class DropReport {
     this.#count += 1
     this.#topic = topic
     // While the client ends: all at once, at its end.
-    if (this.#timer === undefined && !this.#host.states.stopping) this.#tell()
+    if (this.#timer === undefined && !this.#host.states.stopping) this.#emit()
   }
 
   /** A connection is up. */
@@ -81,16 +81,16 @@ export class DropReport {
   /** The client is over: what was not reported is reported now. */
   stop(): void {
     this.#timer?.()
-    this.#tell()
+    this.#emit()
   }
 
-  #tell(): void {
+  #emit(): void {
     const count = this.#count
     this.#timer = undefined
     if (count === 0) return
     this.#count = 0
     if (!this.#host.states.ended)
-      this.#timer = this.#host.platform.setTimer(() => this.#tell(), dropInterval)
+      this.#timer = this.#host.platform.setTimer(() => this.#emit(), dropInterval)
     this.#host.events.emit('drop', { direction: 'in', topic: this.#topic, count, error: undefined })
   }
 }

@@ -275,7 +275,7 @@ function inboundWatch(host: DeliverHost<Consumer>): StallWatch {
     open: () => receiveWindow.unsettled,
     progress: () => receiveWindow.oldestTicket,
     patience: () => (receiveWindow.full ? stallCheck : stallAge),
-    tell: (age) => {
+    report: (age) => {
       host.log('warn', `we acknowledge nothing since ${Math.round(age)} ms`)
       const oldest = receiveWindow.oldestTicket
       const holds = ({ unacknowledged, buffer }: Consumer): boolean =>

@@ -147,7 +147,7 @@ export function iteration<T>(
   buffered: () => T | undefined,
   over: (left: boolean) => void,
 ): AsyncIterableIterator<T> {
-  const told = (value: T | undefined): IteratorResult<T> => {
+  const resultOf = (value: T | undefined): IteratorResult<T> => {
     if (value !== undefined) return { done: false, value }
     over(false)
     return { done: true, value: undefined }
@@ -161,7 +161,7 @@ export function iteration<T>(
       try {
         const value = buffered()
         return value === undefined
-          ? pull().then(told, failed)
+          ? pull().then(resultOf, failed)
           : Promise.resolve<IteratorResult<T>>({ done: false, value })
       } catch (error) {
         over(false)

@@ -126,7 +126,7 @@ async function restored(
 }
 
 /** Milliseconds between two events of a store that fails. */
-const tellInterval = 1000
+const reportInterval = 1000
 /** Bytes that the record of a session is longer than it has to be. */
 const spareLength = 2048
 
@@ -156,7 +156,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
   /** Rises when the session is lost: requests made before get no answer. */
   #sessions = 0
   #stopped = false
-  #told = Number.NEGATIVE_INFINITY
+  #reportedAt = Number.NEGATIVE_INFINITY
 
   constructor(
     host: DurableHost,
@@ -176,8 +176,8 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
       handleError: (error) => {
         this.#inbox.handleFailing()
         // Each publish that waits may have failed.
-        if (platform.now() - this.#told < tellInterval) return
-        this.#told = platform.now()
+        if (platform.now() - this.#reportedAt < reportInterval) return
+        this.#reportedAt = platform.now()
         host.log('error', `store: ${error.message}`)
         events.emit('error', { error })
       },

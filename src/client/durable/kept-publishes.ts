@@ -393,7 +393,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     sent.add(item)
     sent.settlement.handleSent(item)
     if (released) item.released = ++sent.releases
-    this.#tell(item)
+    this.#emitRecovered(item)
   }
 
   #encode(
@@ -421,13 +421,13 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   }
 
   // No caller awaits it any more.
-  #tell({ topic, options, packetId, promise }: QueuedPublish): void {
+  #emitRecovered({ topic, options, packetId, promise }: QueuedPublish): void {
     const { events } = this.#host
-    const tell = (given: Receipt | undefined, error: MqttError | undefined): void =>
+    const emitRecovered = (given: Receipt | undefined, error: MqttError | undefined): void =>
       events.emit('recovered', { topic, qos: options.qos, packetId, receipt: given, error })
     promise.then(
-      (given) => tell(given, undefined),
-      (error) => tell(undefined, error),
+      (given) => emitRecovered(given, undefined),
+      (error) => emitRecovered(undefined, error),
     )
   }
 }

@@ -50,7 +50,7 @@ export function end(parts: ClientInternals, error: MqttError | undefined): void 
     link?.writer.abandon(reason)
     publishQueue.end(reason, asked)
     for (const extra of parts.extras) extra.handleLost?.(reason)
-    tellDown(parts, error)
+    reportDown(parts, error)
     states.arrive()?.reject(reason)
     parts.log('info', error === undefined ? 'closed' : `closed: ${error.message}`)
     states.close(error)
@@ -72,7 +72,7 @@ function reportEnd(parts: ClientInternals, error: MqttError): void {
 }
 
 /** The connection is over, where `connect` announced it. */
-export function tellDown(
+export function reportDown(
   parts: ClientInternals,
   error: MqttError | undefined,
   reason?: string,

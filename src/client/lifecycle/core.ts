@@ -199,7 +199,7 @@ export class Core implements ClientInternals, ClientAccess {
     return this.publishQueue.refuse(topic, error)
   }
 
-  tell(event: ClientEvents['invalid'], first: boolean): void {
+  reportInvalid(event: ClientEvents['invalid'], first: boolean): void {
     this.events.emit('invalid', event)
     if (first) this.log('warn', event.topic, ': ', event.error.message)
   }

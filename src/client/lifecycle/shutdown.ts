@@ -72,9 +72,9 @@ export class Shutdown {
       !waits
     ) {
       destroy(parts)
-      return this.#tellUnsent(states.by, timeout, true)
+      return this.#reportUnsent(states.by, timeout, true)
     }
-    const hush = parts.platform.setTimer(() => this.#tell(drain), patience)
+    const hush = parts.platform.setTimer(() => this.#reportWaits(drain), patience)
     states.sessionEnds = (properties.sessionExpiryInterval ?? sessionExpiry(parts)) === 0
     publishQueue.handleStopping()
     parts.events.transition(() => {
@@ -105,11 +105,11 @@ export class Shutdown {
     if (!lingers) link?.destroy()
     hush()
     end(parts, states.failure)
-    this.#tellUnsent(states.by, timeout, lost)
+    this.#reportUnsent(states.by, timeout, lost)
   }
 
   // What a store keeps is not lost.
-  #tellUnsent(call: string, timeout: number, lost: boolean): void {
+  #reportUnsent(call: string, timeout: number, lost: boolean): void {
     const { queued, inFlight } = this.#parts.publishQueue.givenUp
     const count = queued + inFlight
     if (count === 0) return
@@ -121,7 +121,7 @@ export class Shutdown {
   }
 
   // Who waits this long wants to know for what.
-  #tell(drain: boolean): void {
+  #reportWaits(drain: boolean): void {
     const { subscriptions, publishQueue, connections } = this.#parts
     const { size, inFlight } = publishQueue
     const open = subscriptions.membership.running.map(turnOf)

@@ -12,7 +12,7 @@ import type { ConnackPacket, DisconnectPacket, Properties } from '../../wire/pac
 import { whenPassed } from '../platform.js'
 import type { Action } from '../session/actions.js'
 import { refusal, version5Code } from '../session/refusal.js'
-import { end, finish, tellDown } from './closing.js'
+import { end, finish, reportDown } from './closing.js'
 import { redacted } from './connection-holder.js'
 import type { ClientInternals } from './internals.js'
 
@@ -53,14 +53,14 @@ function handleConnected(
   connections.expiry?.()
   link.writer.handleConnected(negotiated.maximumPacketSize, reconnector.handleConnected())
   tally(parts, 'connects')
-  const tellLoss = lost ? accountForLoss(parts, 'absent', stale) : undefined
+  const reportLoss = lost ? accountForLoss(parts, 'absent', stale) : undefined
   if (!states.stopping) subscriptions.handleConnected(!sessionPresent && !first)
   publishQueue.sent.handleConnected()
   // What goes on leaves before anything new. Over a dead link nothing does, and it has ended by now.
   link.writer.flush()
   if (connections.current === link) {
     states.enter('connected')
-    tellUp(parts, negotiated, sessionPresent, first)
+    reportUp(parts, negotiated, sessionPresent, first)
     if (!states.stopping) {
       connections.up = true
       parts.events.emit('connect', {
@@ -74,10 +74,10 @@ function handleConnected(
     states.arrive()?.resolve()
     flush(parts)
   }
-  tellLoss?.()
+  reportLoss?.()
 }
 
-function tellUp(
+function reportUp(
   parts: ClientInternals,
   { keepAlive, pingTimeout }: { keepAlive: number; pingTimeout: number },
   resumed: boolean,
@@ -158,7 +158,7 @@ function lose(parts: ClientInternals, given: MqttError | undefined): void {
   subscriptions.sender.handleLost(error, blame)
   states.enter('reconnecting')
   parts.publishQueue.handleLost(error)
-  tellDown(parts, replaced ? given : error, replaced?.message)
+  reportDown(parts, replaced ? given : error, replaced?.message)
   if (states.stopping && !states.draining && !connections.replaced) return finish(parts, given)
   watchExpiry(parts)
   reconnector.follow(step)

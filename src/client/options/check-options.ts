@@ -581,6 +581,6 @@ export function asInvalidOption(error: unknown, prefix = '', topic?: string): un
     topic !== undefined && option === 'topic'
       ? message.replace(':', () => ` ${quoted(topic)}`)
       : message
-  const told = inPlaceOf(error, () => optionError(code, option, text))
-  return isProgramFault(error) ? programFault(told) : told
+  const located = inPlaceOf(error, () => optionError(code, option, text))
+  return isProgramFault(error) ? programFault(located) : located
 }

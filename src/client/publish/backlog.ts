@@ -166,7 +166,7 @@ export class Admission {
       if (this.ended !== undefined) throw this.ended
       this.#makeRoom(item)
     } catch (error) {
-      return this.#settlement.tell(item, error)
+      return this.#settlement.report(item, error)
     }
     this.#backlog.push(item)
     if (signal !== undefined) item.stop = onAbort(signal, () => this.abort(item))
@@ -223,7 +223,7 @@ export class Admission {
   /** The caller wants it no more: what was sent goes on without him. */
   abort(item: QueuedPublish): void {
     const { signal } = item.options
-    if (item.sent) return this.#settlement.tell(item, aborted(signal, 'unknown'))
+    if (item.sent) return this.#settlement.report(item, aborted(signal, 'unknown'))
     this.#drop(item, aborted(signal, item.again ? 'unknown' : 'not-sent'))
   }
 
@@ -257,7 +257,7 @@ export class WritableGate {
     const there = this.#isThere(this.#refused)
     if (there && !this.#refused && ++this.#grants % grantsInTurn > 0) return Promise.resolve()
     this.#waiting ??= deferred()
-    if (there) this.#host.platform.nextTurn(() => this.tell())
+    if (there) this.#host.platform.nextTurn(() => this.notify())
     return this.#waiting.promise
   }
 
@@ -272,7 +272,7 @@ export class WritableGate {
   }
 
   /** There may be room again. */
-  tell(): void {
+  notify(): void {
     if (!this.#isThere(this.#refused)) return
     this.#refused = false
     this.#waiting?.resolve()
@@ -283,7 +283,7 @@ export class WritableGate {
   lead(theirs: boolean): void {
     const flush = (): void => this.#host.flush()
     if (!theirs || !this.#refused) return flush()
-    this.tell()
+    this.notify()
     this.#host.platform.nextTurn(flush)
   }
 

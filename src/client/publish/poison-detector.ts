@@ -171,7 +171,7 @@ export class PoisonDetector {
       (item === alone ? this.#early && session.keepAlive.asked : suspicion.strikes >= suspicious)
     ) {
       suspicion.unheard += 1
-      if (suspicion.unheard === patient) this.#tell(item)
+      if (suspicion.unheard === patient) this.#report(item)
       return undefined
     }
     suspicion.strikes += 1
@@ -188,7 +188,7 @@ export class PoisonDetector {
   }
 
   // Once, until it is answered.
-  #tell({ topic }: QueuedPublish): void {
+  #report({ topic }: QueuedPublish): void {
     const why = `connections end at a publish to ${quoted(topic)} before PINGREQ is answered`
     this.#host.log(
       'warn',

@@ -169,7 +169,7 @@ export class PublishQueue {
     }
     // Nothing waits for it: the next one may be sent.
     if (rate?.open) rate.ordered = undefined
-    this.#gate.tell()
+    this.#gate.notify()
   }
 
   /** The connection is over: what the policy does not keep for the next one is given up. */
@@ -180,7 +180,7 @@ export class PublishQueue {
       (item) => offlinePolicy(item, this.#host.options.outbound) === 'reject',
     )
     this.sent.handleLost(error)
-    this.draining.tell(false)
+    this.draining.notify(false)
   }
 
   /** Gives up what was not sent. */
@@ -203,7 +203,7 @@ export class PublishQueue {
     this.#admission.giveUp(unknown, (item) => item.again)
     this.#admission.giveUp(notSent)
     this.handleStopping()
-    this.draining.tell(true)
+    this.draining.notify(true)
     this.#settlement.failures.end()
   }
 
@@ -275,10 +275,10 @@ export class PublishQueue {
     } catch (error) {
       item.wire = undefined
       if (item.packetId > 0) this.sent.withdraw(item)
-      const told = asInvalidOption(error, '', item.topic)
+      const refusal = asInvalidOption(error, '', item.topic)
       return this.#settlement.fail(
         item,
-        item.again && MqttError.is(told) ? withOutcome(told, 'unknown') : told,
+        item.again && MqttError.is(refusal) ? withOutcome(refusal, 'unknown') : refusal,
       )
     }
     if (!item.settled) this.#follow(item, output)
@@ -292,7 +292,7 @@ export class PublishQueue {
       item.stop ??= onAbort(options.signal, () => this.#admission.abort(item))
     const timeout = options.ackTimeout || this.#host.options.outbound.ackTimeout
     const late = (): void =>
-      this.#settlement.tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' }))
+      this.#settlement.report(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' }))
     if (options.qos > 0 && timeout) item.late ??= this.#host.platform.setTimer(late, timeout)
     if (options.qos > 0) return
     // The caller is not to be ahead of a transport that has much to write.
@@ -316,8 +316,8 @@ export class PublishQueue {
 
   #handleRoom(): void {
     if (this.size > 0) this.#host.connections.connection?.writer.queueFlush()
-    this.#gate.tell()
-    this.draining.tell(false)
+    this.#gate.notify()
+    this.draining.notify(false)
   }
 }
 
@@ -354,7 +354,7 @@ export class Draining {
   }
 
   /** A publish is over, or the client is. */
-  tell(over: boolean): void {
+  notify(over: boolean): void {
     if (this.#idle === undefined || (!over && this.open > 0)) return
     this.#idle.resolve()
     this.#idle = undefined

@@ -172,7 +172,7 @@ export class SentPublishes extends PublishTable {
       progress: () =>
         host.connections.connection?.writer.source === undefined ? this.#acks : Number.NaN,
       patience: () => stallAge,
-      tell: (age) => {
+      report: (age) => {
         host.log('warn', `the server acknowledges nothing since ${Math.round(age)} ms`)
         host.events.emit('stalled', {
           direction: 'out',

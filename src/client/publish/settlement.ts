@@ -66,11 +66,11 @@ export class Settlement {
   /** It is over, and the caller hears why. `kept`: it goes on from the store, and is not lost. */
   fail(item: QueuedPublish, error: unknown, kept = false): void {
     this.#release(item, error)
-    this.tell(item, error, kept)
+    this.report(item, error, kept)
   }
 
   /** The caller hears of it; the exchange goes on without him. */
-  tell(item: QueuedPublish, error: unknown, kept = false): void {
+  report(item: QueuedPublish, error: unknown, kept = false): void {
     if (item.settled) return
     item.reject(error)
     this.#giveBack(item, item.again || (item.sent && item.wire !== undefined))
@@ -108,7 +108,7 @@ export class Settlement {
 }
 
 /** Events that one turn emits one by one; failures beyond that are counted with the last of them. */
-const mostTold = 256
+const mostReported = 256
 /** Milliseconds until the next ones, after so many. */
 const pause = 1000
 
@@ -139,7 +139,7 @@ export class Failures {
     }
     if (this.#over !== undefined) return this.#report()
     const events = this.#events
-    const count = events.length < mostTold ? 1 : (events.pop()?.count ?? 0) + 1
+    const count = events.length < mostReported ? 1 : (events.pop()?.count ?? 0) + 1
     events.push({ direction: 'out', topic, count, error })
     if (!this.#queued && !this.#host.states.ended) this.#queue(0)
   }
@@ -147,12 +147,12 @@ export class Failures {
   /** The client is over: events that are due are emitted now; after that there are only reports. */
   end(): void {
     const heard = this.#host.events.has('drop')
-    this.#tell()
+    this.#emit()
     this.quiet = false
     this.#over = { heard }
   }
 
-  #tell(): void {
+  #emit(): void {
     const events = this.#events
     this.#events = []
     for (const event of events) this.#host.events.emit('drop', event)
@@ -175,14 +175,14 @@ export class Failures {
 
   #queue(delay: number): void {
     const { platform } = this.#host
-    const tell = (): void => {
-      const delay = this.#events.length < mostTold ? 0 : pause
-      this.#tell()
+    const emit = (): void => {
+      const delay = this.#events.length < mostReported ? 0 : pause
+      this.#emit()
       this.#queued = false
       if (this.#events.length > 0) this.#queue(delay)
     }
     this.#queued = true
-    if (delay > 0) platform.setTimer(tell, delay)
-    else platform.nextTurn(tell)
+    if (delay > 0) platform.setTimer(emit, delay)
+    else platform.nextTurn(emit)
   }
 }

@@ -19,7 +19,7 @@ export function remoteError(answer: Message, code: string): MqttError {
 }
 
 /** Code and text for the caller: those of a local `ERR_REMOTE`. Errors of other kinds reveal nothing. */
-export function toldOf(error: unknown): readonly [code: string, text: string] {
+export function errorAnswer(error: unknown): readonly [code: string, text: string] {
   if (!MqttError.is(error) || error.code !== 'ERR_REMOTE' || error.fault !== 'local')
     return ['ERR_HANDLER_FAILED', '']
   return [printable(error.reasonName ?? error.code), printable(error.message)]

@@ -35,7 +35,7 @@ import type {
   Responding,
   RespondOptions,
 } from '../options/index.js'
-import { toldOf, unsendable } from './remote.js'
+import { errorAnswer, unsendable } from './remote.js'
 import { assertVersion, isStopping, type RequestHost } from './request.js'
 
 type Allow = (responseTopic: string, message: Message) => boolean
@@ -198,6 +198,6 @@ async function verdictOf(
 }
 
 function failureOf(error: unknown): Reply {
-  const [code, payload] = toldOf(error)
+  const [code, payload] = errorAnswer(error)
   return { payload, properties: { userProperties: [['error', code]] } }
 }

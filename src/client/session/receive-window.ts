@@ -119,7 +119,7 @@ export class ReceiveWindow extends Arrivals {
   /** Messages that came although Receive Maximum was reached. */
   excess = 0
   // valid for the connection
-  #told = false
+  #reported = false
   /** Messages in hand or half done. The server bounds them by our Receive Maximum [MQTT-3.3.4-9], or packet identifiers do. */
   open = 0
   #receiveMaximum: number
@@ -154,7 +154,7 @@ export class ReceiveWindow extends Arrivals {
   start(receiveMaximum: number, repeats: boolean): void {
     this.#receiveMaximum = receiveMaximum
     this.#repeats = repeats
-    this.#told = false
+    this.#reported = false
   }
 
   /** A PUBLISH at QoS 1 or 2 came in. Gives its ticket, REPEAT (deliver nothing) or FAULT. */
@@ -283,8 +283,8 @@ export class ReceiveWindow extends Arrivals {
   // The server exceeds Receive Maximum: several do. Section 4.13.1 only recommends to end the connection.
   #bears(): boolean {
     this.excess += 1
-    if (this.#tolerant && !this.#told) this.#host.actions.push({ type: 'exceeded' })
-    this.#told = true
+    if (this.#tolerant && !this.#reported) this.#host.actions.push({ type: 'exceeded' })
+    this.#reported = true
     return this.#tolerant
   }
 

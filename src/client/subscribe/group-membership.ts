@@ -61,9 +61,9 @@ export class GroupMembership {
   /** Ends it here, once it is granted. */
   end: (() => Promise<void>) | undefined
   /** Settles when the broker was asked for its lag. */
-  readonly telling: Promise<Handling> | undefined
+  readonly listening: Promise<Handling> | undefined
   readonly #of: Joined
-  #told: number | undefined
+  #brokerLag: number | undefined
   #leaving: Departure | undefined
   #unwatch: (() => void) | undefined
   #closed = false
@@ -76,9 +76,9 @@ export class GroupMembership {
       const text = message.text().trim()
       const value =
         lag?.read === undefined ? Number(text === '' ? Number.NaN : text) : lag.read(message)
-      if (typeof value === 'number' && value >= 0) this.#told = value
+      if (typeof value === 'number' && value >= 0) this.#brokerLag = value
     }
-    this.telling = lag && silent(of.client.listen(lag.topic, hear))
+    this.listening = lag && silent(of.client.listen(lag.topic, hear))
   }
 
   /** Is there a connection? */
@@ -93,12 +93,12 @@ export class GroupMembership {
     const inHand = unacknowledged.messages.filter(
       ({ settled }) => config.ack !== 'manual' || !settled,
     )
-    return { buffered: size, inHand: inHand.length, broker: this.#told }
+    return { buffered: size, inHand: inHand.length, broker: this.#brokerLag }
   }
 
   /** The lag is not asked for any more. */
   hush(): void {
-    this.telling?.then((handling) => handling.unsubscribe()).catch(() => undefined)
+    this.listening?.then((handling) => handling.unsubscribe()).catch(() => undefined)
   }
 
   /** Leaves, or joins that: settles at UNSUBACK. @throws MqttError ERR_UNSUBSCRIBE_REFUSED, ERR_CLOSED */
@@ -110,7 +110,7 @@ export class GroupMembership {
   async drain(timeout: number, signal: AbortSignal | undefined): Promise<void> {
     const { handled } = this.#leave()
     const late = deferred<never>()
-    const tell = (): void => {
+    const giveUp = (): void => {
       const { buffered, inHand } = this.lag()
       const left = `${inHand} messages in hand and ${buffered} in the buffer`
       late.reject(
@@ -119,7 +119,7 @@ export class GroupMembership {
         }),
       )
     }
-    const cancel = this.#of.behind.platform.setTimer(tell, timeout)
+    const cancel = this.#of.behind.platform.setTimer(giveUp, timeout)
     try {
       await within(Promise.race([handled, late.promise]), signal, 'unknown')
     } finally {

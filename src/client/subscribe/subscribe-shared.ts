@@ -175,7 +175,7 @@ async function join<H extends Subscription | Handling>(
     if (here.connected) await drained
   }
   try {
-    await here.telling
+    await here.listening
   } catch (error) {
     await dispose()
     throw error

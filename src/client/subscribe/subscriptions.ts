@@ -218,7 +218,7 @@ export class Subscriptions implements Answers {
     this.sender.end(reason)
     for (const call of calls) if (!call.done) call.settle(withOutcome(reason, call.outcome))
     for (const { consumer } of calls) consumer.end(error)
-    for (const tell of [...this.unfinished]) tell()
+    for (const end of [...this.unfinished]) end()
     this.membership.clear()
   }
 

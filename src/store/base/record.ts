@@ -84,14 +84,14 @@ export function quarantine(
 const staying: WeakMap<Store, Set<string>> = /* @__PURE__ */ new WeakMap()
 
 /**
- * The same for a reader that goes on in either case. False: it could not be moved, as the disk is full; it stays where it is, and is to be passed over. `tell` is
+ * The same for a reader that goes on in either case. False: it could not be moved, as the disk is full; it stays where it is, and is to be passed over. `report` is
  * called where it was not for this record before. Never rejects.
  */
 export async function setAside(
   store: Store,
   key: string,
   bytes: Uint8Array,
-  tell: (key: string) => void,
+  report: (key: string) => void,
 ): Promise<boolean> {
   const known = staying.get(store) ?? new Set<string>()
   staying.set(store, known)
@@ -99,7 +99,7 @@ export async function setAside(
     () => true,
     () => false,
   )
-  if (!known.delete(key)) tell(key)
+  if (!known.delete(key)) report(key)
   if (!moved && known.size < mostQuarantined) known.add(key)
   return moved
 }

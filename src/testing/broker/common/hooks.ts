@@ -14,7 +14,7 @@ export type Eventually<T> = T | Promise<T>
 export interface HookHost {
   readonly clock: BrokerClock
   /** Says that a hook failed. */
-  tell(hook: HookName, clientId: string, error: unknown): void
+  reportHookError(hook: HookName, clientId: string, error: unknown): void
 }
 
 /** One question: which hook, about whom, and how to take what it gives. */
@@ -53,7 +53,8 @@ export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T>
 }
 
 function failed<T>(host: HookHost, question: Question<T>, error: unknown): T {
-  if (question.meant?.(error) !== true) host.tell(question.hook, question.clientId, error)
+  if (question.meant?.(error) !== true)
+    host.reportHookError(question.hook, question.clientId, error)
   return question.failed(error)
 }
 

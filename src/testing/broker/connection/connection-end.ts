@@ -85,7 +85,7 @@ export class ConnectionEnd implements ConnectionEnding {
 
   failHook(hook: HookName, error: unknown): void {
     const { broker, peer } = this.#connection
-    broker.tell(hook, peer.clientId, error)
+    broker.reportHookError(hook, peer.clientId, error)
     this.cut()
   }
 

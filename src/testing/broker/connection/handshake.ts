@@ -42,9 +42,9 @@ export function endHandshake(connection: HandledConnection, thinking: boolean): 
   const error = new Error(
     `it did not settle within ${broker.settings.connectTimeout} ms (connectTimeout)`,
   )
-  if (exchange?.turn === 'broker') broker.tell('auth', clientId, error)
+  if (exchange?.turn === 'broker') broker.reportHookError('auth', clientId, error)
   else if (thinking)
-    broker.tell(
+    broker.reportHookError(
       broker.settings.authenticate === undefined ? 'responseInformation' : 'authenticate',
       clientId,
       error,

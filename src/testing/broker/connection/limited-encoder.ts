@@ -78,7 +78,7 @@ export class LimitedEncoder {
     try {
       publishBytes.take(message)
     } catch (error) {
-      this.#broker.tell('faults', this.#peer.clientId, error)
+      this.#broker.reportHookError('faults', this.#peer.clientId, error)
       return undefined
     }
     if (publishBytes.size(variation) > this.#maximumPacketSize) return 'large'
@@ -125,7 +125,7 @@ export class LimitedEncoder {
     try {
       return encode(packet, { protocolVersion: this.#peer.protocolVersion })
     } catch (error) {
-      this.#broker.tell(
+      this.#broker.reportHookError(
         this.#broker.settings.intercept === undefined ? 'faults' : 'intercept',
         this.#peer.clientId,
         error,

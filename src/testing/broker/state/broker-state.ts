@@ -43,7 +43,7 @@ export class BrokerState implements WillHost {
   }
 
   /** Says that a hook failed. */
-  tell(hook: HookName, clientId: string, error: unknown): void {
+  reportHookError(hook: HookName, clientId: string, error: unknown): void {
     this.log.addHookError(hook, clientId, error)
   }
 
