@@ -125,7 +125,10 @@ interface Waiting {
   say: () => Said
 }
 
-/** At most one report a second and code; the latest of those between follows with their count. `afterSecond` calls back once, in a second or at the end. */
+/**
+ * At most one report a second and code, over all clients of a process, as a fault may happen a thousand times a second; the latest of those between
+ * follows with their count. `afterSecond` calls back once, in a second or at the end.
+ */
 export function spaced(print: Print, afterSecond: (callback: () => void) => void): Report {
   const open = new Map<ReportCode, Waiting>()
   return function report(code, say, count = 1) {

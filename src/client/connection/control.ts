@@ -156,7 +156,10 @@ export interface FaultyPublish {
   readonly packetId: number
 }
 
-/** Reads the current frame, a PUBLISH. */
+/**
+ * What a PUBLISH whose contents break a rule is recognised by, read from the current frame as far as that can be trusted. Packet identifier, flags and
+ * Subscription Identifiers differ between connections and are left out.
+ */
 export function faultyPublish(
   { bytes, start, body, end, size, apart }: FrameSource,
   version: ProtocolVersion,

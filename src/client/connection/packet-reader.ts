@@ -397,7 +397,10 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   }
 }
 
-/** Reads an acknowledgement in `bytes[body..end)` where it lies and takes it to its end; false for one that has to be decoded. */
+/**
+ * Reads an acknowledgement in `bytes[body..end)` where it lies and takes it to its end. False for one that holds more than an identifier and a reason
+ * code: it is left to `decodeServerPacket`, whose rules hold here too.
+ */
 export function takeAck(
   host: ConnectionHost,
   packetType: number,

@@ -228,7 +228,9 @@ export abstract class StreamWriter extends OutgoingBytes {
 const carefulAcks = 8
 const carefulTime = 100
 
-/** How fast acknowledgements may leave. */
+/**
+ * A careful start after a connection that did not hold: acknowledgements leave a few at a time, for a while.
+ */
 export class Pace {
   /** True while they are counted. */
   careful = false
@@ -254,7 +256,9 @@ export class Pace {
 /** Microtasks without news after which a turn counts as over: a loop over messages that are there needs fewer from one to the next. */
 const quietHops = 8
 
-/** Waits for the ends of turns. */
+/**
+ * The end of a turn of the event loop, when what was gathered in it leaves together: one call back for all who asked.
+ */
 export class TurnEnd {
   readonly #later: (callback: () => void) => void
   readonly #hops: number

@@ -119,7 +119,11 @@ interface Place extends Linked<Place> {
   readonly lane: Lane
 }
 
-/** Messages in lanes. */
+/**
+ * The queue of a handler with an order by key: messages of one key come out one at a time, in the order of arrival; keys do not wait for each other.
+ *
+ * It never gives out a message while another one of its key is handled: `free` ends that. Its cost for a message does not grow with its length.
+ */
 export class KeyedQueue implements MessageQueue {
   readonly #keyOf: (message: DeliveredMessage) => unknown
   /** Those that wait, in the order of arrival. */
@@ -215,7 +219,11 @@ export interface Dropping {
   readonly open: boolean
 }
 
-/** Decides what is dropped. */
+/**
+ * What is dropped when more waits than the limits of a consumer allow.
+ *
+ * It acts only after the consumer had a turn since the buffer filled: a burst within one read is not the consumer's fault.
+ */
 export class OverflowPolicy {
   readonly #host: ConsumerHost
   readonly #consumer: Dropping

@@ -271,7 +271,12 @@ export class Readers {
 /** Messages in hand that are not looked through. */
 const leastSweep = 64
 
-/** What the application has in hand. */
+/**
+ * The messages of one consumer that were handed out and are not done with.
+ *
+ * With automatic acknowledgement a turn runs from handing a message out to asking for the next one; with `'manual'` to `ack()`; a handler says when it is
+ * done. A message that was not handed out is never acknowledged.
+ */
 export class Unacknowledged {
   messages: DeliveredMessage[] = []
   #sweepAt = leastSweep

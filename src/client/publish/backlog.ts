@@ -139,7 +139,11 @@ export class Backlog {
   }
 }
 
-/** Who gets into the backlog of one client, and out of it unsent. */
+/**
+ * Takes in publishes that cannot leave at once, within the limits; drops by the overflow policy, and when their time is over.
+ *
+ * A publish that is not taken in rejects with the reason.
+ */
 export class Admission {
   /** Why nothing is taken in any more. */
   ended: MqttError | undefined
@@ -236,7 +240,11 @@ export class Admission {
 /** Times that `writable` is fulfilled at once, before a turn of the event loop passes. */
 const grantsInTurn = 64
 
-/** The promise behind `client.writable`. */
+/**
+ * Callers of `writable` that wait for room.
+ *
+ * A loop over `writable` leaves timers and input their turn, whatever it does in between.
+ */
 export class WritableGate {
   readonly #host: PublishHost
   readonly #isThere: (post: boolean) => boolean
@@ -317,7 +325,11 @@ class Lane {
   }
 }
 
-/** The rate of one client. */
+/**
+ * How fast publishes leave: so many messages, and so many bytes, in a time. Evenly; after a pause, 50 ms of it at once.
+ *
+ * Only PUBLISH counts; other packets do not wait. What a large message exceeds is waited for afterwards.
+ */
 export class RateLimit {
   /** Whose turn it is, where both wait: that of QoS 1 and 2, or of QoS 0. */
   ordered: boolean | undefined

@@ -35,7 +35,11 @@ const least = 16
 /** A table longer than this is not kept for nothing. */
 const mostKept = 4096
 
-/** What was sent and lacks its last acknowledgement. */
+/**
+ * Messages in flight, by packet identifier: one array, as long as the span of identifiers in use, so that finding one costs a read.
+ *
+ * Identifiers are given in turn, so neighbours never share a slot; where two would, the array doubles, up to one slot for each identifier.
+ */
 export class PublishTable {
   size = 0
   #slots: (QueuedPublish | undefined)[] = []

@@ -112,7 +112,13 @@ const mostReported = 256
 /** Milliseconds until the next ones, after so many. */
 const pause = 1000
 
-/** Failed publishes of one client. */
+/**
+ * Emits `drop` events for publishes that failed, after the call in which they did. Without a listener it reports the first of a turn, with the
+ * count of the others.
+ *
+ * A listener may publish again, and fail again: events come in later turns of the event loop, and above a number of them at most once a second,
+ * counted together.
+ */
 export class Failures {
   /** The client ends because the program wants it to: what fails now is its own doing. */
   quiet = false

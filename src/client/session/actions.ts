@@ -42,7 +42,9 @@ export type Action =
  */
 export type PersistOperation = 'put-release' | 'put-inbound' | 'delete-inbound'
 
-/** Where the session state is kept. */
+/**
+ * What must be safe before it is acknowledged or sent [MQTT-4.1.0-1]: the session's side of a store. `forgetful` stands here without one.
+ */
 export interface PersistPort {
   /** False where nothing has to be asked for. */
   readonly durable: boolean
@@ -66,7 +68,9 @@ export const forgetful: PersistPort = {
   reset: nothing,
 }
 
-/** Queue of acknowledgements, packed as `writePackedAck` takes them. Its array is kept: a turn of acknowledgements allocates nothing. */
+/**
+ * Acknowledgement packets that wait to be written: a queue of integers, drained after each read, so that the peer's packets in one read bound it.
+ */
 export class AckQueue {
   /** Those from `head` to `tail` wait: taking the oldest raises `head`. */
   readonly entries: number[] = []

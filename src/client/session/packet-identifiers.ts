@@ -13,7 +13,11 @@ const pageSize = 1 << pageBits
 /** Highest packet identifier (section 2.2.1). */
 export const maximumPacketIdentifier = 65_535
 
-/** State by packet identifier. */
+/**
+ * One small integer for each packet identifier, 1 to 65,535, in pages that exist only while they hold something. 0 means "not in use".
+ *
+ * An idle client holds no page. Identifiers outside 0 to 65,535 must not be asked for: the codec has refused those.
+ */
 export class IdTable {
   /** How many identifiers are in use. */
   size = 0

@@ -18,7 +18,11 @@ const mostIdleSlots = 1024
 
 const noSlots = new Uint32Array(0)
 
-/** A ring of slots. */
+/**
+ * QoS 1 and 2 messages of one connection in the order of arrival, from the oldest without an acknowledgement on: a slot of integers for each.
+ *
+ * A slot holds packet identifier, reason code and status. A message's place is the ticket it is given, unless an earlier connection gave it one.
+ */
 export class Arrivals {
   /** Place of the oldest message that is not acknowledged, and the place that comes next. Both only rise. */
   protected oldest = 0

@@ -119,7 +119,11 @@ export const mostFaultyEnds = 3
 /** Messages that are known, at most. */
 const mostFaulty = 64
 
-/** Counts by what a message is known again by. */
+/**
+ * Messages of the server whose contents break a rule: how many connections in a row ended at each of them.
+ *
+ * A retained one comes again on each connection and ends that too. One that ended three in a row is read past from then on. Bounded in number.
+ */
 export class FaultyMessages {
   /** A Will Delay Interval came in a PUBLISH: that is reported once. */
   willDelay = false
