@@ -69,7 +69,8 @@ export const forgetful: PersistPort = {
 }
 
 /**
- * Acknowledgement packets that wait to be written: a queue of integers, drained after each read, so that the peer's packets in one read bound it.
+ * Acknowledgement packets that wait to be written, packed as `writePackedAck` takes them. It is drained after each read, so the packets of one read bound
+ * it; its array is kept, so a turn of acknowledgements allocates nothing.
  */
 export class AckQueue {
   /** Those from `head` to `tail` wait: taking the oldest raises `head`. */
