@@ -108,12 +108,12 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /** What a person wants to see: where it stands, and what waits. */
   override toJSON(): object {
-    const { publishQueue, subscriptions, connections } = this.#core
+    const { publishQueueIfUsed, subscriptions, connections } = this.#core
     return {
       ...this,
       endpoint: connections.dialled.endpoint,
-      queued: publishQueue.size,
-      inFlight: publishQueue.inFlight,
+      queued: publishQueueIfUsed?.size ?? 0,
+      inFlight: publishQueueIfUsed?.inFlight ?? 0,
       subscriptions: subscriptions.filters,
     }
   }
@@ -286,7 +286,9 @@ export class BaseClient extends Printed implements AsyncDisposable {
     more?: unknown,
   ): Promise<Message> {
     const { watched } = this.#core.states
-    const made = requests.get(this) ?? new Requests({ ...this.#core, client: this })
+    const made =
+      requests.get(this) ??
+      new Requests({ ...this.#core, publishQueue: this.#core.publishQueue, client: this })
     // It asks for `closed`, and rejects only to its callers.
     this.#core.states.watched = watched
     requests.set(this, made)
@@ -312,7 +314,12 @@ export class BaseClient extends Printed implements AsyncDisposable {
   ): Promise<Responder> {
     const { states } = this.#core
     assertOpen(states, states.stopping)
-    return respond({ ...this.#core, client: this }, filters, handler, options)
+    return respond(
+      { ...this.#core, publishQueue: this.#core.publishQueue, client: this },
+      filters,
+      handler,
+      options,
+    )
   }
 
   /** Fulfils when everything published at QoS 0 so far was written. @throws MqttError ERR_NOT_CONNECTED, ERR_CONNECTION_LOST */

@@ -124,11 +124,11 @@ function reportUnsent(): void {
   for (const entry of attended) {
     const client = entry.deref()
     if (client === undefined) continue
-    const { publishQueue, connections, clientId, states } = client
+    const { publishQueueIfUsed, connections, clientId, states } = client
     const idle = states.current === 'idle'
     if (idle) reportUnconnected(client)
     const { connection } = connections
-    const publishes = publishQueue.size + publishQueue.inFlight
+    const publishes = (publishQueueIfUsed?.size ?? 0) + (publishQueueIfUsed?.inFlight ?? 0)
     const bytes = connection === undefined ? 0 : connection.writer.end - connection.writer.left
     if (publishes + bytes === 0) continue
     total.publishes += publishes
@@ -147,11 +147,11 @@ function reportUnsent(): void {
 
 /** `connect()` was never called, and a call waits for it. */
 function reportUnconnected(client: ClientInternals): void {
-  const { publishQueue, subscriptions } = client
+  const { publishQueueIfUsed, subscriptions } = client
   const what =
     subscriptions.filters > 0
       ? 'a subscription waits'
-      : publishQueue.awaited
+      : publishQueueIfUsed?.awaited
         ? 'client.writable waits'
         : undefined
   if (what === undefined) return

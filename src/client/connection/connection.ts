@@ -25,6 +25,9 @@ export class Connection implements ReaderOwner, WriterOwner {
   readonly writer: PacketWriter
   /** Nothing more comes in or goes out, but for a goodbye that was handed over. */
   over = false
+  /** When CONNACK counted: monotonic milliseconds, and where what was written before ends. */
+  acceptedAt = 0
+  acceptedEnd = 0
   readonly #host: ConnectionHost
   readonly #transport: Transport
   readonly reader: PacketReader
@@ -43,6 +46,12 @@ export class Connection implements ReaderOwner, WriterOwner {
   /** Bytes held for this connection: what was not read to its end, topics, and output that has not left. */
   get held(): number {
     return this.reader.held + this.writer.piled
+  }
+
+  /** CONNACK counts. */
+  handleAccepted(): void {
+    this.acceptedAt = this.#host.platform.now()
+    this.acceptedEnd = this.writer.end
   }
 
   /** Does what the session asks for. To be called after every command given to it. */

@@ -30,8 +30,6 @@ export interface ConnectionHost extends ClientContext {
   /** Where our messages come from, and their acknowledgements go. */
   readonly publishQueue: {
     readonly sent: {
-      /** What CONNECT waits for. */
-      readonly counting: Promise<void> | undefined
       /** The last one of a publish: a packet of this type. */
       handleAcknowledged(
         packetType: number,

@@ -18,6 +18,10 @@ import { broken, closedEarly } from '../session/refusal.js'
 
 /** The client that has connections. */
 export type HolderHost = ConnectionHost & {
+  /** Undefined until the first publish. */
+  readonly publishQueueIfUsed:
+    | { readonly sent: { readonly counting: Promise<void> | undefined } }
+    | undefined
   readonly extras: readonly Extra[]
   /** A connection that was up is over. Undefined: orderly, after our DISCONNECT. */
   handleLost(error: MqttError | undefined): void
@@ -113,7 +117,7 @@ export class ConnectionHolder {
     try {
       this.#host.session.open()
       const waits = this.#host.extras.flatMap((extra) => extra.open?.(done.promise) ?? [])
-      const { counting } = this.#host.publishQueue.sent
+      const counting = this.#host.publishQueueIfUsed?.sent.counting
       if (counting !== undefined) waits.push(counting)
       if (waits.length > 0) await Promise.race([Promise.all(waits), done.promise])
       // It may have ended meanwhile.

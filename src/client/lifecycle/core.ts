@@ -45,7 +45,6 @@ export class Core implements ClientInternals, ClientAccess {
   readonly connections: ConnectionHolder
   readonly subscriptions: Subscriptions
   readonly router: MessageRouter
-  readonly publishQueue: PublishQueue
   readonly authentication: Authentication | undefined
   readonly extras: readonly Extra[]
   readonly reconnector: Reconnector
@@ -53,6 +52,7 @@ export class Core implements ClientInternals, ClientAccess {
   hooks: HookChain | undefined
   clientId: string
   renewed: ReconnectHost['renewed']
+  publishQueueIfUsed: PublishQueue | undefined
   #ending: Shutdown | undefined
 
   constructor(platform: Platform, endpoints: readonly ParsedEndpoint[], options: Config) {
@@ -76,13 +76,20 @@ export class Core implements ClientInternals, ClientAccess {
     this.subscriptions = new Subscriptions(this)
     this.router = new MessageRouter(this, this.subscriptions.membership.trie)
     this.connections.inbox = this.router
-    this.publishQueue = new PublishQueue(this)
     this.authentication = options.auth && new Authentication(this, options.auth)
     const renewal = options.credentials && new Renewal(this, this.authentication)
     this.extras = [this.authentication ?? [], renewal ?? []].flat()
     this.reconnector = new Reconnector(this, endpoints)
     this.turns = new ReaderTurns(platform)
     this.states.dismiss = platform.attend?.(this)
+  }
+
+  get publishQueue(): PublishQueue {
+    if (this.publishQueueIfUsed === undefined) {
+      this.publishQueueIfUsed = new PublishQueue(this)
+      if (this.connections.connection !== undefined) this.publishQueueIfUsed.sent.handleConnected()
+    }
+    return this.publishQueueIfUsed
   }
 
   handleListenerFailed(error: unknown, type: string): void {
@@ -184,7 +191,7 @@ export class Core implements ClientInternals, ClientAccess {
   }
 
   get waiting(): boolean {
-    return this.subscriptions.sender.waiting || this.publishQueue.waiting
+    return this.subscriptions.sender.waiting || this.publishQueueIfUsed?.waiting === true
   }
 
   flush(): void {

@@ -20,7 +20,10 @@ export interface ClientInternals extends ClientContext {
   readonly connections: ConnectionHolder
   readonly subscriptions: Subscriptions
   readonly router: MessageRouter
+  /** Made by its first use. */
   readonly publishQueue: PublishQueue
+  /** The same, without making it. */
+  readonly publishQueueIfUsed: PublishQueue | undefined
   readonly reconnector: Reconnector
   /** Undefined without the `auth` option. */
   readonly authentication: Authentication | undefined

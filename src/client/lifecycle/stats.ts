@@ -9,17 +9,17 @@ import type { ClientInternals } from './internals.js'
 /** A frozen copy, with what is true at this moment. */
 export function snapshot({
   counters,
-  publishQueue,
+  publishQueueIfUsed,
   subscriptions,
   session,
-}: Pick<ClientInternals, 'counters' | 'publishQueue' | 'subscriptions' | 'session'>): Stats {
+}: Pick<ClientInternals, 'counters' | 'publishQueueIfUsed' | 'subscriptions' | 'session'>): Stats {
   const { failures, ...rest } = counters ?? new Counters()
   // Nothing that is counted stays zero where nothing is counted.
   const gauge = (value: number): number => (counters === undefined ? 0 : value)
   return Object.freeze({
     ...rest,
-    publishesInFlight: gauge(publishQueue.inFlight),
-    publishesQueued: gauge(publishQueue.size),
+    publishesInFlight: gauge(publishQueueIfUsed?.inFlight ?? 0),
+    publishesQueued: gauge(publishQueueIfUsed?.size ?? 0),
     unread: gauge([...subscriptions.consumers].reduce((sum, consumer) => sum + consumer.size, 0)),
     unsolicitedAcks: gauge(session.sendWindow.unsolicited),
     receiveMaximumExceeded: gauge(session.receiveWindow.excess),

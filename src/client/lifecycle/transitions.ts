@@ -40,14 +40,14 @@ function handleConnected(
   parts: ClientInternals,
   { connack, lost, stale }: Action & { type: 'connected' },
 ): void {
-  const { reconnector, router, connections, publishQueue, subscriptions, session, states } = parts
+  const { reconnector, router, connections, subscriptions, session, states } = parts
   const { negotiated } = session
   const link = connections.current
   if (negotiated === undefined || link === undefined) return
   const { sessionPresent } = connack
   const first = !reconnector.connectedOnce
   parts.clientId = negotiated.clientId
-  const recovered = publishQueue.keeper?.handleConnected()
+  const recovered = parts.publishQueueIfUsed?.keeper?.handleConnected()
   router.handleConnected(sessionPresent && first)
   connections.handleAccepted()
   connections.expiry?.()
@@ -55,7 +55,8 @@ function handleConnected(
   tally(parts, 'connects')
   const reportLoss = lost ? accountForLoss(parts, 'absent', stale) : undefined
   if (!states.stopping) subscriptions.handleConnected(!sessionPresent && !first)
-  publishQueue.sent.handleConnected()
+  link.handleAccepted()
+  parts.publishQueueIfUsed?.sent.handleConnected()
   // What goes on leaves before anything new. Over a dead link nothing does, and it has ended by now.
   link.writer.flush()
   if (connections.current === link) {
@@ -91,9 +92,9 @@ function reportUp(
 }
 
 /** Sends what waits, as far as it may. */
-export function flush({ subscriptions, publishQueue }: ClientInternals): void {
+export function flush({ subscriptions, publishQueueIfUsed }: ClientInternals): void {
   subscriptions.sender.flush()
-  publishQueue.flush()
+  publishQueueIfUsed?.flush()
 }
 
 function handleRefused(parts: ClientInternals, { reasonCode, properties }: ConnackPacket): void {
@@ -157,7 +158,7 @@ function lose(parts: ClientInternals, given: MqttError | undefined): void {
   session.suspend()
   subscriptions.sender.handleLost(error, blame)
   states.enter('reconnecting')
-  parts.publishQueue.handleLost(error)
+  parts.publishQueueIfUsed?.handleLost(error)
   reportDown(parts, replaced ? given : error, replaced?.message)
   if (states.stopping && !states.draining && !connections.replaced) return finish(parts, given)
   watchExpiry(parts)

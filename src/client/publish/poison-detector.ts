@@ -76,9 +76,10 @@ export class PoisonDetector {
 
   /** A connection is up. */
   handleConnected(): void {
-    this.#since = this.#host.platform.now()
-    this.#output = this.#host.connections.connection?.writer
-    this.#read = this.#output?.end ?? 0
+    const { connection } = this.#host.connections
+    this.#since = connection?.acceptedAt ?? 0
+    this.#output = connection?.writer
+    this.#read = connection?.acceptedEnd ?? 0
   }
 
   /** May this message be sent now? What is held back goes with a later `flush()`. */

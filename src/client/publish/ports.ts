@@ -2,7 +2,7 @@
  * What publishing needs of its client. Types only; `lifecycle/core.ts` implements it.
  */
 import type { MqttError } from '../../errors.js'
-import type { PacketWriter } from '../connection/packet-writer.js'
+import type { Connection } from '../connection/connection.js'
 import type { ClientContext } from '../context.js'
 import type { ClientState } from '../options/index.js'
 
@@ -10,7 +10,7 @@ import type { ClientState } from '../options/index.js'
 export interface PublishHost extends ClientContext {
   readonly connections: {
     /** The connection, while it takes packets of the application. */
-    readonly connection: { readonly writer: PacketWriter } | undefined
+    readonly connection: Connection | undefined
     /** Does what the session asks for, after a command given to it. */
     pump(): void
     /** Ends the connection, without a further byte. */

@@ -18,13 +18,15 @@ export interface SubscribeHost extends ClientContext {
   /** True once `disconnect()` began. */
   readonly states: { readonly stopping: boolean }
   readonly router: MessageRouter
-  /** Our messages on their way. */
-  readonly publishQueue: {
-    /** Publishes that were sent and lack their last acknowledgement. */
-    readonly inFlight: number
-    /** One of them is being tried alone: nothing else may end the connection meanwhile. */
-    readonly isolating: boolean
-  }
+  /** Our messages on their way; undefined before the first. */
+  readonly publishQueueIfUsed:
+    | {
+        /** Publishes that were sent and lack their last acknowledgement. */
+        readonly inFlight: number
+        /** One of them is being tried alone: nothing else may end the connection meanwhile. */
+        readonly isolating: boolean
+      }
+    | undefined
   /** A turn of a consumer ended: `disconnect()` may be waiting for it. */
   handleTurnEnd(): void
   /** Sends what waits, as far as it may. */

@@ -71,7 +71,7 @@ export class Trial {
   }
 
   #dueAt(suspicion: Suspicion, unanswered: number, now: number): number {
-    const { connections, options, publishQueue, session } = this.#host
+    const { connections, options, publishQueueIfUsed, session } = this.#host
     const { keepAlive, negotiated, receiveWindow } = session
     if (unanswered > 0 && now < this.#changedAt + longestSilence)
       return this.#changedAt + longestSilence
@@ -94,11 +94,12 @@ export class Trial {
     }
     // A message that is tried alone waits as long as a filter, and has its silence: an end is to blame one of them.
     const isolatedUntil = this.#answeredAt + longestLife + longestSilence
-    if (publishQueue.isolating && now < isolatedUntil) return isolatedUntil
+    if (publishQueueIfUsed?.isolating && now < isolatedUntil) return isolatedUntil
     const { strikes } = suspicion
     // The first trial decides nothing, unless it is the last.
     const first = strikes === 0 && options.subscriptions.poisonAfter > 1
-    const idle = publishQueue.inFlight + (first && this.#hurried ? 0 : receiveWindow.open) === 0
+    const idle =
+      (publishQueueIfUsed?.inFlight ?? 0) + (first && this.#hurried ? 0 : receiveWindow.open) === 0
     this.#waits = !idle && now < this.#answeredAt + patience
     const lived = first
       ? 0
