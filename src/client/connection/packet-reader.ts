@@ -73,10 +73,9 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   readonly #session: Session
   readonly #inbox: MessageTaker
   readonly #version: ProtocolVersion
-  /** How packets are found. */
-  readonly #options: FrameOptions
-  readonly #topics: TopicTable
-  readonly #view = new PublishView(true)
+  // Made by the first PUBLISH.
+  #topics: TopicTable | undefined
+  #view: PublishView | undefined
   /** Where reads go on a platform that has sockets; on others into an array of this connection. */
   readonly #reads: Reads | undefined
   #buffer: Uint8Array | undefined
@@ -115,8 +114,6 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     this.#session = host.session
     this.#inbox = inbox
     this.#version = protocolVersion
-    this.#options = found
-    this.#topics = new TopicTable(options.memoryBudget * topicShare)
     this.#reads = platform.reads?.(inbox, this)
     if (connections.scanner !== undefined) this.useScanner(connections.scanner)
   }
@@ -124,11 +121,11 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   /** Reads with this scanner, from the end of the packet on that is coming in. */
   useScanner(scanner: FrameScanner): void {
     this.#reads?.useWindow(scanner.window)
-    this.better = () => scanner.frames(this.#options)
+    this.scanner = scanner
   }
 
   override get held(): number {
-    return super.held + this.#session.aliases.bytes + this.#topics.bytes
+    return super.held + this.#session.aliases.bytes + (this.#topics?.bytes ?? 0)
   }
 
   // The Sink
@@ -187,7 +184,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   ): void {
     const session = this.#session
     if (this.#taken) {
-      this.#view.release()
+      this.#view?.release()
       this.#inbox.handleReadEnd()
       this.#taken = false
     }
@@ -282,6 +279,8 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   }
 
   #handlePublish(): void {
+    this.#view ??= new PublishView(true)
+    this.#topics ??= new TopicTable(this.#host.options.memoryBudget * topicShare)
     const view = this.#view
     const session = this.#session
     const inbox = this.#inbox
@@ -300,7 +299,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
       return
     }
     if (!this.#expected) return
-    if (view.willDelay) this.#handleWillDelay()
+    if (view.willDelay) this.#handleWillDelay(view)
     // An alias holds also where the message that brought it is read past.
     const record = view.topicAlias === 0 ? view.record : this.#resolve(view)
     if (record === undefined) return
@@ -382,9 +381,9 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   }
 
   // Some servers leave it in the message that they make of a will.
-  #handleWillDelay(): void {
+  #handleWillDelay(view: PublishView): void {
     const { faulty } = this.#session
-    this.#view.willDelay = false
+    view.willDelay = false
     if (!faulty.willDelay)
       this.#host.log('warn', 'the server sends a Will Delay Interval in PUBLISH, which is ignored')
     faulty.willDelay = true

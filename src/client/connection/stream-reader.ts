@@ -11,7 +11,7 @@ import type { Transport } from '../../transport/transport.js'
 import { PUBLISH } from '../../wire/constants.js'
 import { WireError } from '../../wire/error.js'
 import { Framer } from '../../wire/framer.js'
-import type { FrameOptions, FrameSource } from '../../wire/frames.js'
+import type { FrameOptions, FrameScanner, FrameSource } from '../../wire/frames.js'
 import { Writer } from '../../wire/writer.js'
 import type { ConnectionHost } from './ports.js'
 
@@ -25,11 +25,13 @@ const mostWaiting = 1_048_576
 
 /** Incoming bytes of one connection. */
 export abstract class StreamReader {
-  /** Makes what takes over with the first read that begins with a PUBLISH: a quiet connection never needs it. */
-  better: (() => FrameSource) | undefined
+  /** Takes over with the first read that begins with a PUBLISH: a quiet connection never needs it. */
+  protected scanner: FrameScanner | undefined
   protected framer: FrameSource
   readonly #host: ConnectionHost
   readonly #transport: Transport
+  /** How packets are found. */
+  readonly #options: FrameOptions
   /** What came in while the framer's chunk was not walked to its end; undefined while it is. */
   #waiting: Writer | undefined
   /** What keeps it from reading on: a packet that is still to be judged, or has to be stored, or has no room. */
@@ -42,6 +44,7 @@ export abstract class StreamReader {
   constructor(host: ConnectionHost, transport: Transport, options: FrameOptions) {
     this.#host = host
     this.#transport = transport
+    this.#options = options
     this.framer = new Framer({ from: 'server', ...options })
   }
 
@@ -76,11 +79,11 @@ export abstract class StreamReader {
     if (this.#waiting === undefined) {
       if (bytes !== undefined) {
         if (
-          this.better !== undefined &&
+          this.scanner !== undefined &&
           this.framer.pending === 0 &&
           (bytes[0] ?? 0) >> 4 === PUBLISH
         )
-          this.#upgrade(this.better)
+          this.#upgrade(this.scanner)
         this.framer.push(bytes, length, data)
       }
       // A read costs as much as a packet, even when it completes none.
@@ -95,9 +98,9 @@ export abstract class StreamReader {
     return true
   }
 
-  #upgrade(better: () => FrameSource): void {
-    this.framer = better()
-    this.better = undefined
+  #upgrade(scanner: FrameScanner): void {
+    this.framer = scanner.frames(this.#options)
+    this.scanner = undefined
   }
 
   /** True where the transport waits while nothing is read. */

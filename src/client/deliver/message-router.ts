@@ -27,8 +27,6 @@ import { Unclaimed } from './unclaimed.js'
 export class MessageRouter {
   readonly drops: DropReport
   readonly budget: Budget
-  readonly sweep: OverflowSweep
-  readonly factory: MessageFactory
   /** Buffers with messages in memory that others may share. */
   readonly unmoved = new SparseSet<Movable>()
   /** Consumers that borrow messages: memory that reads go into is lent to them. */
@@ -36,7 +34,9 @@ export class MessageRouter {
   readonly #host: DeliverHost<Consumer>
   readonly #trie: TopicTrie<ReadRoute>
   readonly #audience = new Recipients()
-  readonly #unclaimed: Unclaimed
+  #unclaimed: Unclaimed | undefined
+  #sweep: OverflowSweep | undefined
+  #factory: MessageFactory | undefined
   #watch: StallWatch | undefined
 
   constructor(host: DeliverHost<Consumer>, trie: TopicTrie<ReadRoute>) {
@@ -44,9 +44,21 @@ export class MessageRouter {
     this.#trie = trie
     this.drops = new DropReport(host)
     this.budget = new Budget(host, this.drops)
-    this.sweep = new OverflowSweep(host.platform)
-    this.factory = new MessageFactory(host)
-    this.#unclaimed = new Unclaimed(host, this.budget)
+  }
+
+  get sweep(): OverflowSweep {
+    this.#sweep ??= new OverflowSweep(this.#host.platform)
+    return this.#sweep
+  }
+
+  get factory(): MessageFactory {
+    this.#factory ??= new MessageFactory(this.#host)
+    return this.#factory
+  }
+
+  get unclaimed(): Unclaimed {
+    this.#unclaimed ??= new Unclaimed(this.#host, this.budget)
+    return this.#unclaimed
   }
 
   /** A connection is up: what was learnt of the one before says nothing about it. `resumed`: what comes before anybody subscribed is kept for a while. */
@@ -54,7 +66,7 @@ export class MessageRouter {
     this.budget.overdrawn = false
     this.drops.handleConnected()
     this.#audience.handleConnected()
-    if (resumed) this.#unclaimed.hold()
+    if (resumed) this.unclaimed.hold()
   }
 
   /** A read begins. `window` is what it went into, where that may be lent. */
@@ -67,7 +79,7 @@ export class MessageRouter {
   /** What was read belongs to its owner again. */
   handleReadEnd(): void {
     this.factory.handleReadEnd()
-    this.sweep.queue()
+    this.#sweep?.queue()
   }
 
   /** Messages that wait move out of memory that they may keep alive by themselves; out of read windows only when they must. */
@@ -154,7 +166,7 @@ export class MessageRouter {
     if (!this.budget.affords(size, topic, ticket, view.qos)) return
     const message = this.factory.makeUnread(view, topic, size, ticket, detached)
     if (detached !== undefined) this.#store(message, detached.requeued)
-    else this.#unclaimed.add(message)
+    else this.unclaimed.add(message)
     this.#awaitSettling()
   }
 
@@ -180,9 +192,9 @@ export class MessageRouter {
   handleJoined(consumer: Consumer, entries: ReadonlySet<ReadRoute>): void {
     const waiting = [...entries].flatMap((entry) => entry.requeued.splice(0))
     waiting.push(
-      ...this.#unclaimed.claim((topic) =>
+      ...(this.#unclaimed?.claim((topic) =>
         this.#trie.matchAll(topic).find((entry) => entries.has(entry)),
-      ),
+      ) ?? []),
     )
     for (const message of waiting.sort((first, second) => first.ticket - second.ticket)) {
       this.budget.add(-message.size)
@@ -199,7 +211,7 @@ export class MessageRouter {
       // Where others read on, it is theirs: a share is given up, the rest goes to one of them.
       if (!over && message.giveUp()) continue
       message.own()
-      if (over) this.#unclaimed.add(message)
+      if (over) this.unclaimed.add(message)
       else this.#passOn(message, entry)
     }
     this.#awaitSettling()
@@ -229,7 +241,7 @@ export class MessageRouter {
   /** The client is over: nothing is watched or held any more, and losses are reported. */
   stop(): void {
     this.#watch?.stop()
-    this.#unclaimed.stop()
+    this.#unclaimed?.stop()
     this.budget.stop()
     this.drops.stop()
   }
