@@ -4,7 +4,7 @@
  */
 import { MqttError } from '../../src/errors.js'
 import type { Call, Happened, History } from './history.js'
-import { type Checked, has, overlapping } from './invariants-tools.js'
+import { type Checked, does, has, overlapping } from './invariants-tools.js'
 import { operationsOf, type Schedule, type Setup } from './schedule.js'
 
 const ended = 'CLOSED ABORTED CONNECTION_LOST UNSUPPORTED_OPTION'
@@ -87,7 +87,12 @@ export function checkCalls(run: Checked): void {
   if (overlapping(history)) return
   for (const { s, process, qos, payload } of history.delivered) {
     const record = history.subscribed.find((each) => each.s === s && each.process === process)
-    if (record !== undefined && qos > record.qos)
+    // What came for a subscription of an earlier process is handed to the next one on its filter.
+    const isEarlier = history.subscribed.some(
+      (each) =>
+        each.process < process && each.filters.some((filter) => record?.filters.includes(filter)),
+    )
+    if (record !== undefined && qos > record.qos && !isEarlier)
       history.report(
         'receipt',
         `${payload} at QoS ${qos} was given to subscription ${s} of QoS ${record.qos}`,
@@ -107,7 +112,8 @@ function checkError({ history, setup, schedule }: Checked, life: Life, call: Cal
   if (code === 'ABORTED') checkAborted(history, call, name, against)
   const { maxQueuedMessages: most, maxQueuedBytes: bytes, retries } = setup
   const { ackTimeout, ttl, expiry } = limitsOf(setup, schedule, what)
-  const isLost = life.has('disconnect')
+  // While the client ends, a connection comes and goes without `connect` and `disconnect`.
+  const isLost = life.has('disconnect', 'reconnecting', 'sessionlost')
   // Those of a publish may have other reasons elsewhere.
   const wrong: Readonly<Record<string, readonly [isWrong: boolean, why: string]>> = {
     CLOSED: [!['closed', 'disconnecting'].includes(state), `the client is ${state}`],
@@ -121,7 +127,11 @@ function checkError({ history, setup, schedule }: Checked, life: Life, call: Cal
       EXPIRED: [ttl === undefined && expiry === undefined, 'nothing of it expires'],
       SESSION_LOST: [!isLost, 'no connection was lost'],
       QUEUE_FULL: [most === 10_000 && bytes > 1_000_000, 'the queue has room'],
-      NOT_CONNECTED: [before === 'connected' && !isLost, 'there is a connection'],
+      // A connection that `reconnect()` replaces takes nothing more.
+      NOT_CONNECTED: [
+        before === 'connected' && !isLost && !does(schedule, 'reconnect'),
+        'there is a connection',
+      ],
     }),
   }
   const [isWrong, why] = wrong[code] ?? [false, '']

@@ -213,6 +213,10 @@ function checkAfterwards({ history }: Checked): void {
       const isLast =
         record === undefined ||
         record.dismissed > 0 ||
+        // Its filter was being left, in vain.
+        history.calls.some(
+          (call) => call.process === process && call.what === `unsubscribe ${record.filter}`,
+        ) ||
         record.filters.some((filter) => filter.startsWith('$share/'))
       if (!isLast) history.report('after', `${payload} was handed out after disconnect()`)
     }
