@@ -68,7 +68,8 @@ function attend(given: object): () => void {
   const entry = new WeakRef(client)
   attended.add(entry)
   collected.register(client, entry)
-  return () => forget(entry)
+  // Not before listeners of this turn had their say: one may end the process.
+  return () => queueMicrotask(() => forget(entry))
 }
 
 function forget(entry: WeakRef<ClientInternals>): void {

@@ -25,8 +25,8 @@ export class Connection implements ReaderOwner, WriterOwner {
   readonly writer: PacketWriter
   /** Nothing more comes in or goes out, but for a goodbye that was handed over. */
   over = false
-  /** When CONNACK counted: monotonic milliseconds, and where what was written before ends. */
-  acceptedAt = 0
+  /** When CONNACK counted, in monotonic milliseconds, and where what was written before ends; undefined and 0 until then. */
+  acceptedAt: number | undefined
   acceptedEnd = 0
   readonly #host: ConnectionHost
   readonly #transport: Transport

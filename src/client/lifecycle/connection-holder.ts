@@ -45,6 +45,8 @@ export class ConnectionHolder {
   replaced = false
   /** Until the session ends on the server, while there is no connection. */
   expiry: CancelTimer | undefined
+  /** Milliseconds that the latest connection was up which is over; 0 before the first. */
+  lifetime = 0
   #handshake: Deferred<void> | undefined
   readonly #host: HolderHost
 
@@ -152,6 +154,8 @@ export class ConnectionHolder {
   /** The end of a connection, exactly once. Undefined: orderly, after our DISCONNECT. */
   handleClosed(error: MqttError | undefined): void {
     const handshake = this.#handshake
+    const { acceptedAt } = this.current ?? {}
+    if (acceptedAt !== undefined) this.lifetime = this.#host.platform.now() - acceptedAt
     this.current = undefined
     if (handshake === undefined) return this.#host.handleLost(error)
     this.#host.session.suspend()

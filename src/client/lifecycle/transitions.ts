@@ -92,9 +92,9 @@ function reportUp(
 }
 
 /** Sends what waits, as far as it may. */
-export function flush({ subscriptions, publishQueueIfUsed }: ClientInternals): void {
-  subscriptions.sender.flush()
-  publishQueueIfUsed?.flush()
+export function flush(parts: ClientInternals): void {
+  parts.subscriptions.sender.flush()
+  parts.publishQueueIfUsed?.flush()
 }
 
 function handleRefused(parts: ClientInternals, { reasonCode, properties }: ConnackPacket): void {

@@ -42,8 +42,6 @@ const vague: readonly number[] = [0x80, 0x83]
 /** The trials of one client's messages. */
 export class PoisonDetector {
   readonly #host: PublishHost
-  /** Milliseconds that the connection before lived. */
-  #lifetime = 0
   /** Messages that were answered although connections had ended over them: the link breaks by itself. */
   #doubt = 0
   // valid for the connection
@@ -93,7 +91,7 @@ export class PoisonDetector {
       session.ask(platform.now())
       this.#host.connections.pump()
       this.#asked = this.#output?.end ?? 0
-      this.#wait(sure ? Math.min(longestTrial, 2 * this.#lifetime) : longestDoubt)
+      this.#wait(sure ? Math.min(longestTrial, 2 * this.#host.connections.lifetime) : longestDoubt)
     }
     const answered = !session.keepAlive.asked
     // On a slow line the answer is behind all messages that are on their way.
@@ -110,7 +108,8 @@ export class PoisonDetector {
     const { receivedAt } = this.#host.session.keepAlive
     return Math.min(
       receivedAt + longestDoubt,
-      this.#since + Math.max(longestTrial, Math.min(longestBusy, 2 * this.#lifetime)),
+      this.#since +
+        Math.max(longestTrial, Math.min(longestBusy, 2 * this.#host.connections.lifetime)),
     )
   }
 
@@ -143,12 +142,11 @@ export class PoisonDetector {
 
   /** The connection is over: was it because of the oldest of the messages that it carried? Gives that one when it is given up. */
   handleLost(item: QueuedPublish | undefined, error: MqttError): MqttError | undefined {
-    const { options, platform, session } = this.#host
+    const { connections, options, platform, session } = this.#host
     const alone = this.#alone
     if (this.#held?.suspicion !== undefined && alone === undefined) this.#held.suspicion.strikes = 0
     const { left = 0, end = 0 } = this.#output ?? {}
-    this.#lifetime = platform.now() - this.#since
-    if (this.#lifetime > longestTrial) this.#doubt = 0
+    if (connections.lifetime > longestTrial) this.#doubt = 0
     this.#end()
     this.#held = undefined
     this.#output = undefined

@@ -11,6 +11,8 @@ export interface PublishHost extends ClientContext {
   readonly connections: {
     /** The connection, while it takes packets of the application. */
     readonly connection: Connection | undefined
+    /** Milliseconds that the latest connection was up which is over; 0 before the first. */
+    readonly lifetime: number
     /** Does what the session asks for, after a command given to it. */
     pump(): void
     /** Ends the connection, without a further byte. */

@@ -1,6 +1,7 @@
 /** A message at which the server ends the connection each time, and what must never be taken for one. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/options/index.js'
+import { isStored } from '../../../src/client/options/hidden.js'
+import type { ClientOptions, PublishOptions } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { ClientPacket } from '../../../src/wire/packets.js'
 import { Random } from '../../world/random.js'
@@ -257,4 +258,21 @@ it.each([
   healthy = true
   await world.clock.advance(70_000)
   await expect(Promise.all(calls)).resolves.toHaveLength(3)
+})
+
+it('a suspect message waits for twice the life of the connection before, which carried nothing', async () => {
+  const world = await connected(lasting, agreeable)
+  await world.clock.advance(3000)
+  world.peer.cut()
+  await world.clock.advance(40_000)
+  const sent = world.client.publish('t', 'x', {
+    qos: 1,
+    [isStored]: { strikes: 3, suspect: () => undefined },
+  } as PublishOptions)
+  const hasLeft = (): boolean => world.peer.received.some(({ type }) => type === 'publish')
+  await world.clock.advance(5900)
+  expect(hasLeft()).toBe(false)
+  await world.clock.advance(200)
+  expect(hasLeft()).toBe(true)
+  await sent
 })
