@@ -32,9 +32,9 @@ const made = mkdtempSync(path.join(tmpdir(), 'mqwire-api-'))
 const named = new Set<string>()
 /** Of these the ones that no program needs to name: what is private or inside, and steps of a type. */
 const inner = [
+  'ClientAccess',
   'Client_base',
   'Faults',
-  'Inside',
   'Listeners',
   'Platform',
   'Printed',

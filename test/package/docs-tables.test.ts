@@ -30,7 +30,7 @@ describe('the table of errors', () => {
 })
 
 describe('the table of events', () => {
-  const source = declarations('client/api/events.d.ts')
+  const source = declarations('client/options/events.d.ts')
   const body = /^export interface ClientEvents \{\n([\s\S]*?)^\}/m.exec(source)?.[1] ?? ''
   /** Fields of each event. */
   const events = new Map(
@@ -68,7 +68,7 @@ describe('the table of events', () => {
   }, 60_000)
 })
 
-const folder = 'client/api'
+const folder = 'client/options'
 const sources = readdirSync(path.join(root, 'dist', folder))
   .filter((name) => name.endsWith('.d.ts'))
   .map((name) => declarations(`${folder}/${name}`))

@@ -401,7 +401,7 @@ describe('a stack trace of the packed package', () => {
     )
   }
   const names = (room: string, extension: string): string[] => [
-    `parseOptions ${room}/client/parsing/options.${extension}`,
+    `parseOptions ${room}/client/options/check-options.${extension}`,
     `new BaseClient ${room}/client/client.${extension}`,
     `new Client ${room}/client/node.${extension}`,
   ]
