@@ -197,6 +197,18 @@ describe('a subscription', () => {
 
   it('is refused where no member grants it, or one where all have to', async () => {
     const refusing = await rig.up(['a', 'b'], { shared: { clientId: 'r' } })
+    const refused = { code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 }
+    await expect(refusing.subscribe('never')).rejects.toMatchObject({
+      members: { a: refused, b: refused },
+    })
+    await expect(refusing.subscribe('not-b', { require: 'all' })).rejects.toMatchObject({
+      members: { b: refused },
+    })
+    const granted = await refusing.subscribe('not-b')
+    expect(granted.granted).toMatchObject([
+      { member: 'a', error: undefined },
+      { member: 'b', error: refused },
+    ])
     expect(await endOf(refusing.subscribe('t/#/x'))).toBe('ERR_INVALID_TOPIC')
     expect(await endOf(refusing.subscribe('t', { members: ['c'] }))).toBe('ERR_INVALID_OPTION')
     expect(await endOf(refusing.subscribe('t', { require: 'most' as never }))).toBe(

@@ -29,6 +29,8 @@ export class GroupRig {
         this.hushed.has(name) && client?.clientId !== 'reader'
       const broker = new MemoryBroker({
         clock: this.world.clock,
+        // `not-NAME` is refused by the broker of that name, `never` by all.
+        authorizeSubscribe: (_, { filter }) => filter !== `not-${name}` && filter !== 'never',
         intercept: (_, __, client) => (isHushed(client) ? false : undefined),
       })
       const texts: string[] = []
