@@ -27,7 +27,7 @@ export interface ClientContext {
   readonly hooks: HookChain | undefined
   /** The parts are made text only where there is a listener. */
   log(level: keyof Logger, ...parts: readonly unknown[]): void
-  /** Logs what the program should know. Without a logger, and without a listener of `heard`, it is reported: see `platform/reports.ts`. */
+  /** Logs what the program should know. Without a logger, and without a listener of `heard`, it is reported: see `platform.ts`. */
   report(
     code: ReportCode,
     text: string | (() => string),

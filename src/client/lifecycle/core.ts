@@ -1,7 +1,7 @@
 /**
  * Makes the parts of one client and wires them together: it is what each of them calls its host.
  *
- * What connects is in `connecting.ts`, the one connection in `connections.ts`, what happens on it in `transitions.ts`, the end in `ending.ts` and `closing.ts`.
+ * What connects is in `connecting.ts`, the one connection in `connection-holder.ts`, what happens on it in `transitions.ts`, the end in `shutdown.ts` and `closing.ts`.
  * Applications see `client.ts`; here nothing is validated any more.
  */
 
@@ -146,7 +146,7 @@ export class Core implements ClientInternals, ClientAccess {
     )
   }
 
-  /** Says goodbye: see `ending.ts`. */
+  /** Says goodbye: see `shutdown.ts`. */
   async disconnect(goodbye: Goodbye, drain = false): Promise<void> {
     if (this.states.ended) return
     this.#ending ??= new Shutdown(this)

@@ -1,5 +1,7 @@
 /**
- * Publishes that wait to be sent: QoS 0 in one queue, QoS 1 and 2 in another, each in the order of the calls, with what they take.
+ * Publishes that wait to be sent: which are taken in, which are dropped, how fast they may leave, and callers that wait for room.
+ *
+ * They wait with QoS 0 in one queue, QoS 1 and 2 in another, each in the order of the calls, with what they take.
  *
  * A QoS 2 publish may wait for something that QoS 1 does not need. It is put aside then, and QoS 1 publishes overtake it. A QoS 1 publish to the same
  * topic is put aside too, and so is everything behind it: each topic keeps its order, and so does each QoS. The backlog refuses nothing: its limits

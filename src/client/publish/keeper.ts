@@ -1,5 +1,5 @@
 /**
- * What publishing, and the rest of the client, see of a session that is kept in a store. Types only; `client/durable/` implements it.
+ * What publishing, and the rest of the client, see of a session that is kept in a store. Types only; `durable/` implements it.
  */
 
 import type { EntryPublisher } from '../access.js'

@@ -1,7 +1,7 @@
 /**
  * The way to a connection: attempts, the waits between them, and where to go next.
  *
- * Carries out what `supervisor.ts` decides; at most one attempt or wait at a time. It holds no session and no connection, and after `stop()` it
+ * Carries out what `retry-policy.ts` decides; at most one attempt or wait at a time. It holds no session and no connection, and after `stop()` it
  * does nothing any more.
  */
 
@@ -30,7 +30,7 @@ const nameOf = ({ target }: ParsedEndpoint): string => shown(target.url)
 export class Reconnector {
   readonly #host: ReconnectHost
   readonly #brokers: BrokerList<ParsedEndpoint>
-  readonly #supervisor: RetryPolicy<ParsedEndpoint>
+  readonly #policy: RetryPolicy<ParsedEndpoint>
   /** What is announced instead of the options, as one connection has taught. */
   readonly #limits: Limits = {}
   /** Endpoints that refused 5.0, under `'auto'`. */
@@ -51,7 +51,7 @@ export class Reconnector {
     const { options, platform } = host
     this.#host = host
     this.#brokers = new BrokerList(endpoints)
-    this.#supervisor = new RetryPolicy({
+    this.#policy = new RetryPolicy({
       brokers: this.#brokers,
       policy: options.reconnect,
       rejectFirst: options.firstConnect === 'reject',
@@ -63,13 +63,13 @@ export class Reconnector {
 
   /** True once a server took us in. */
   get connectedOnce(): boolean {
-    return this.#supervisor.connectedOnce
+    return this.#policy.connectedOnce
   }
 
   begin(): void {
     const { platform } = this.#host
     this.#stopWake = platform.onWake?.(() => this.#handleWake())
-    this.follow(this.#supervisor.begin())
+    this.follow(this.#policy.begin())
   }
 
   /** Dials now instead of after the delay. */
@@ -93,7 +93,7 @@ export class Reconnector {
         ? -1
         : endpoints.findIndex(({ target }) => target.url.href === href)
     this.#brokers.replace(endpoints, kept)
-    this.#supervisor.handleReplaced()
+    this.#policy.handleReplaced()
     if (this.#hint !== undefined) this.#hint = 'replaced'
     else if (kept < 0)
       this.#attempt?.abort(new MqttError('ERR_CONNECT_FAILED', 'left out by setBrokers()'))
@@ -108,8 +108,8 @@ export class Reconnector {
   handleConnected(): boolean {
     this.#attempt = undefined
     this.#other = false
-    this.#supervisor.handleConnected(this.#host.platform.now())
-    return this.#supervisor.attempt > 1
+    this.#policy.handleConnected(this.#host.platform.now())
+    return this.#policy.attempt > 1
   }
 
   /**
@@ -120,7 +120,7 @@ export class Reconnector {
     if (error.reasonCode === 0x97 && error.fault === 'local')
       announceLess(this.#limits, this.#host.options, largest)
     if (error.message === unknownAlias) this.#limits.topicAliasMaximum = 0
-    return this.#supervisor.handleLost(
+    return this.#policy.handleLost(
       error,
       this.#host.platform.now(),
       urgent,
@@ -146,7 +146,7 @@ export class Reconnector {
     if (this.#stopped) return
     if (step.type === 'stop') return host.finish(step.error)
     if (step.delay === undefined) return this.#dial()
-    const { attempt: number } = this.#supervisor
+    const { attempt: number } = this.#policy
     const hurried = this.#hurried || step.urgent === true
     const delay = hurried ? this.#spaced(step.delay) : step.delay
     const now = hurried && delay === 0
@@ -191,7 +191,7 @@ export class Reconnector {
     this.#attempt = abort
     if (this.connectedOnce) tally(host, 'reconnectAttempts')
     const endpoint = this.#brokers.ask()
-    const { attempt: number, lastError } = this.#supervisor
+    const { attempt: number, lastError } = this.#policy
     const { options, session } = host
     const { protocolVersion, cleanStart } = options
     const version = protocolVersion !== 'auto' ? protocolVersion : this.#old?.has(endpoint) ? 4 : 5
@@ -223,7 +223,7 @@ export class Reconnector {
     const endpoint = shown(target.url)
     host.log('warn', `attempt ${number} at ${endpoint}: ${error.message}`)
     host.events.emit('connecterror', { error, endpoint, attempt: number })
-    if (givenUp) return this.follow(this.#supervisor.handleVoid(true))
+    if (givenUp) return this.follow(this.#policy.handleVoid(true))
     const hint = this.#takeHint()
     const { current } = this.#brokers
     // A server of 5.0 alone may answer 3.1.1 in its own form.
@@ -234,9 +234,9 @@ export class Reconnector {
     if (this.#other) {
       this.#old ??= new WeakSet()
       if (!this.#old.delete(current)) this.#old.add(current)
-      return this.follow(this.#supervisor.handleVoid(false))
+      return this.follow(this.#policy.handleVoid(false))
     }
-    this.follow(this.#supervisor.handleFailed(error, hint))
+    this.follow(this.#policy.handleFailed(error, hint))
   }
 
   #takeHint(): Hint {

@@ -1,7 +1,7 @@
 /**
  * Decides what follows from each failure, loss and success: dial whom, after how long, or stop with which error.
  *
- * Pure: no timer, no clock (`now` is an argument), no promise; randomness is passed in. States are objects, each with its own answers; `core.ts`
+ * Pure: no timer, no clock (`now` is an argument), no promise; randomness is passed in. States are objects, each with its own answers; `reconnector.ts`
  * carries the steps out. It never asks for two dials at a time.
  */
 import { longestTimer } from '../../common/schema.js'
@@ -17,7 +17,7 @@ export const wakeInterval = 1000
 /** Milliseconds, where a backoff of the application gives no delay. */
 const fallback = 30_000
 
-/** What a supervisor needs to know. */
+/** What the policy needs to know. */
 export interface RetryConfig<E> {
   readonly brokers: BrokerList<E>
   /** False: one round, one connection. */

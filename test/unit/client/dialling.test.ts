@@ -1,4 +1,4 @@
-/** Which endpoint is next, when, and whether at all: the list of endpoints, and the supervisor that decides. */
+/** Which endpoint is next, when, and whether at all: the list of endpoints, and the policy that decides. */
 import { describe, expect, it } from 'vitest'
 import type { ReconnectPolicy } from '../../../src/client/options/check-options.js'
 import type { DecisionContext } from '../../../src/client/options/index.js'
@@ -130,7 +130,7 @@ const doubling: ReconnectPolicy = {
 
 type Config = Partial<Omit<RetryConfig<string>, 'policy'>>
 
-/** A supervisor that has begun: `fail` and `lose` give the delay of the next dial, or the error that it stops with. */
+/** A policy that has begun: `fail` and `lose` give the delay of the next dial, or the error that it stops with. */
 function begun(
   policy: Partial<ReconnectPolicy> | false = {},
   hosts: readonly string[] = ['a'],
