@@ -191,12 +191,22 @@ describe('several consumers of one message', () => {
   it.each([
     ['one PUBACK, after all have settled', undefined, undefined, 'puback 1'],
     ['success if any succeeded', 0x80, 0, 'puback 1'],
+    ['success if any succeeded, whichever is first', 0, 0x97, 'puback 1'],
     ['a failure when all failed', 0x80, 0x80, 'puback 1 0x80'],
   ])('%s', async (_what, one, other, expected) => {
     const { world, first, second } = await both(manual, manual)
     await world.send(publish('a', 'x', 1))
     expect(await acknowledged(world, first, one)).toEqual([])
     expect(await acknowledged(world, second, other)).toEqual([expected])
+  })
+
+  it('one that acknowledges twice does not count for the other', async () => {
+    const { world, first } = await both(manual, manual)
+    await world.send(publish('a', 'x', 1))
+    const message = taken(first)
+    expect([message.ack(), message.ack()]).toEqual([true, false])
+    await world.settle()
+    expect(acks(world)).toEqual([])
   })
 
   it('a consumer that asked for QoS 0 never delays an ack', async () => {

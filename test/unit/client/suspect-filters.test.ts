@@ -531,4 +531,28 @@ describe('UNSUBSCRIBE at which the server closes', () => {
     await world.send(publish('f', 'x'))
     expect(takenTexts(await second)).toEqual(['x'])
   })
+
+  it('drain() that leaves a shared filter there ends, and sends what waits', async () => {
+    const broker = await strict({ unsubscribe: ['$share/g/f'] })
+    const { world } = broker
+    await subscribe(world, '$share/g/f')
+    const sent = quiet(world.client.publish('t', 'x', { qos: 1 }))
+    world.answer = (packet) =>
+      packet.type === 'publish' && world.peers.length === 1 ? undefined : broker.answer(packet)
+    const drained = world.client.drain()
+    await world.clock.advance(1000)
+    expect(await world.outcome(drained)).toMatchObject({ state: 'fulfilled' })
+    await expect(sent).resolves.toBeDefined()
+    expect(broker.ended).toBeLessThanOrEqual(2)
+  })
+
+  it('disconnect() right after it does not wait', async () => {
+    const { world } = await strict({ unsubscribe: ['f'] })
+    const left = failure((await subscribe(world, 'f')).unsubscribe())
+    await world.clock.advance(1 + pause + 5)
+    const ended = world.client.disconnect()
+    await world.clock.advance(100)
+    expect(await world.outcome(ended)).toMatchObject({ state: 'fulfilled' })
+    expect(await left).toMatchObject({ code: 'ERR_CLOSED' })
+  })
 })
