@@ -42,7 +42,7 @@ export class Consumer {
   readonly #overflow: OverflowPolicy
   /** Shown to the handler again and again. */
   #shown: BorrowedMessage | undefined
-  /** The client ends: nothing more is handed out, but for what would not come again. */
+  /** The client ends: from now on only messages are delivered that the broker will not redeliver. */
   closing = false
   /** Nothing more comes: what is buffered can still be read. */
   ended = false

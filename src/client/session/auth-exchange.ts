@@ -77,9 +77,9 @@ export class AuthExchange {
     if (success && !this.running) return failUnexpected(session, packet)
     if (session.state === 'connected' && !this.running) {
       // What does not wait for our answers would pile up here: it is the same exchange.
-      const anew = this.#owed === 0 && now - this.#countedSince >= calm
-      this.#begin(anew)
-      if (anew) this.#countedSince = now
+      const isCalm = this.#owed === 0 && now - this.#countedSince >= calm
+      this.#begin(isCalm)
+      if (isCalm) this.#countedSince = now
     }
     if (!success) this.#owed += 1
     this.#rounds += 1
@@ -89,8 +89,8 @@ export class AuthExchange {
     session.actions.push({ type: 'auth', packet })
   }
 
-  #begin(anew: boolean): void {
-    if (anew) this.#rounds = 0
+  #begin(isFresh: boolean): void {
+    if (isFresh) this.#rounds = 0
     this.running = true
   }
 }
