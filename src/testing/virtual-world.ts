@@ -172,7 +172,7 @@ export class VirtualWorld {
     if (!clientIds.includes(clientId))
       throw invalid(
         'clientId',
-        `must be that of a client of this world: ${clientIds.join(', ') || 'no client was made yet'}`,
+        `must be that of a client of this world: ${clientIds.join(', ') || 'there is none'}`,
       )
   }
 
