@@ -36,7 +36,7 @@ import {
   subscriptionCall,
   unsubscribeCall,
 } from './options/check-calls.js'
-import { parseEndpoints } from './options/check-endpoint.js'
+import { parseEndpoints, sharedEndpoints } from './options/check-endpoint.js'
 import { eventName, parseOptions } from './options/check-options.js'
 import type {
   ClientEvents,
@@ -84,6 +84,15 @@ export class BaseClient extends Printed implements AsyncDisposable {
   /** The client identifier in force: given, or assigned by the server. */
   declare readonly clientId: string
   readonly #core: Core
+  // Fields of each client, so that every console shows them and copies have them; the functions are shared.
+  static readonly #shown: PropertyDescriptorMap = {
+    state: shown(function (this: BaseClient) {
+      return this.#core.states.current
+    }),
+    clientId: shown(function (this: BaseClient) {
+      return this.#core.clientId
+    }),
+  }
 
   /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
   constructor(
@@ -94,13 +103,9 @@ export class BaseClient extends Printed implements AsyncDisposable {
     super()
     const parsed = parseOptions(options)
     const real = parsed.platform ?? platform
-    const core = new Core(real, parseEndpoints(endpoints, real), parsed)
+    const core = new Core(real, sharedEndpoints(endpoints, real), parsed)
     this.#core = core
-    // Seen on every console, and by what copies a client.
-    Object.defineProperties(this, {
-      state: shown(() => core.states.current),
-      clientId: shown(() => core.clientId),
-    })
+    Object.defineProperties(this, BaseClient.#shown)
     const { on = {} } = parsed
     for (const type of settingsIn(on) as (keyof ClientEvents)[])
       this.on(type, on[type] as (event: unknown) => void)
@@ -444,7 +449,7 @@ function subscribed(core: Core, { requests, options }: CheckedSubscription): Con
   return consumer
 }
 
-function shown(get: () => string): PropertyDescriptor {
+function shown(get: (this: BaseClient) => string): PropertyDescriptor {
   return { get, enumerable: true, configurable: true }
 }
 

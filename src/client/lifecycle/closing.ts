@@ -26,7 +26,7 @@ export function finish(parts: ClientInternals, error: MqttError | undefined): vo
   const reason = error ?? closedError(states)
   parts.reconnector.stop(reason)
   parts.publishQueue.end(reason, true)
-  parts.subscriptions.sender.end(reason)
+  parts.subscriptions.senderIfUsed?.end(reason)
 }
 
 /** The end of everything. */

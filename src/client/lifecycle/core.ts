@@ -191,7 +191,7 @@ export class Core implements ClientInternals, ClientAccess {
   }
 
   get waiting(): boolean {
-    return this.subscriptions.sender.waiting || this.publishQueueIfUsed?.waiting === true
+    return this.subscriptions.senderIfUsed?.waiting || this.publishQueueIfUsed?.waiting === true
   }
 
   flush(): void {

@@ -90,7 +90,7 @@ export class Shutdown {
     if (publishQueue.keeper !== undefined) await this.#patient(publishQueue.keeper.idle())
     const lost = connections.connection === undefined
     subscriptions.membership.letGo()
-    subscriptions.sender.flush()
+    subscriptions.senderIfUsed?.flush()
     const link = connections.current
     // A link that was stuck until the time was over gets no more.
     const lingers = this.#rushed && (atOnce || link?.writer.writable === true)

@@ -93,7 +93,7 @@ function reportUp(
 
 /** Sends what waits, as far as it may. */
 export function flush(parts: ClientInternals): void {
-  parts.subscriptions.sender.flush()
+  parts.subscriptions.senderIfUsed?.flush()
   parts.publishQueueIfUsed?.flush()
 }
 
@@ -149,14 +149,14 @@ function lose(parts: ClientInternals, given: MqttError | undefined): void {
   for (const extra of parts.extras) extra.handleLost?.(error)
   if (given !== undefined) parts.counters?.fail(error.code)
   if (error.code === 'ERR_KEEPALIVE_TIMEOUT') tally(parts, 'pingTimeouts')
-  const blame = subscriptions.sender.blame(error)
+  const blame = subscriptions.senderIfUsed?.blame(error)
   const step = reconnector.handleLost(error, urgent, blame, router.budget.widest)
   // A decision of the application may have been to end it.
   if (states.ended) return
   if (step.type === 'stop' && !states.stopping) return end(parts, step.error)
   subscriptions.handleMismatch(session.sendWindow.mismatched, error)
   session.suspend()
-  subscriptions.sender.handleLost(error, blame)
+  subscriptions.senderIfUsed?.handleLost(error, blame)
   states.enter('reconnecting')
   parts.publishQueueIfUsed?.handleLost(error)
   reportDown(parts, replaced ? given : error, replaced?.message)

@@ -34,6 +34,8 @@ export { hasSettings } from '../../common/schema.js'
 /** One endpoint, ready to dial. */
 export interface ParsedEndpoint {
   readonly target: Target
+  /** The URL as events show it: its query may be a signature. */
+  readonly name: string
   readonly username: string | undefined
   readonly password: Bytes | undefined
   readonly transport: CustomTransport | undefined
@@ -77,6 +79,20 @@ export function parseEndpoints(
   return list.map((item, index) =>
     parseEndpoint(item, list.length > 1 ? `endpoints[${index}]` : 'endpoint', platform),
   )
+}
+
+let latest: { given: unknown; platform: Platform; parsed: readonly ParsedEndpoint[] } | undefined
+
+/** The same, for a new client: clients that are made one after another with one URL share its parsed form, unless it holds a password. */
+export function sharedEndpoints(
+  given: Endpoint | readonly Endpoint[],
+  platform: Platform,
+): readonly ParsedEndpoint[] {
+  if (latest?.given === given && latest.platform === platform) return latest.parsed
+  const parsed = parseEndpoints(given, platform)
+  if (typeof given === 'string' && parsed[0]?.password === undefined)
+    latest = { given, platform, parsed }
+  return parsed
 }
 
 /** What `credentials()` gave, checked. */
@@ -163,7 +179,14 @@ function parseEndpoint(given: Endpoint, path: string, platform: Platform): Parse
   const target: Target = { url, tls, socket, headers, protocols }
   const refused = transport === undefined ? platform.unsupported(target) : undefined
   if (refused !== undefined) throw unsupported(`${path}.${refused}`, `with ${url.protocol} here`)
-  return { target, username, password, transport, source: transport === undefined ? url : given }
+  return {
+    target,
+    name: shown(url),
+    username,
+    password,
+    transport,
+    source: transport === undefined ? url : given,
+  }
 }
 
 function urlOf(source: string | URL): URL {
@@ -249,13 +272,12 @@ export function referred(
     url.hostname = hostname
     url.port = port
     const source = base.transport === undefined ? url : { ...(base.source as EndpointOptions), url }
-    found.push({ ...base, target: { ...base.target, url }, source })
+    found.push({ ...base, target: { ...base.target, url }, name: shown(url), source })
   }
   return found
 }
 
-/** A URL for events: its query may be a signature. */
-export function shown({ protocol, host, pathname }: URL): string {
+function shown({ protocol, host, pathname }: URL): string {
   return `${protocol}//${host}${pathname}`
 }
 

@@ -9,13 +9,7 @@ import { assertNone, optionError } from '../../common/schema.js'
 import { MqttError, type MqttErrorCode } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import type { ProtocolVersion } from '../../wire/packets.js'
-import {
-  type Login,
-  login,
-  type ParsedEndpoint,
-  redirected,
-  shown,
-} from '../options/check-endpoint.js'
+import { type Login, login, type ParsedEndpoint, redirected } from '../options/check-endpoint.js'
 import {
   type ConnectInput,
   checkConnect,
@@ -75,7 +69,7 @@ async function connect(
 ): Promise<void> {
   const { options } = host
   const { endpoint, number } = plan
-  const url = shown(endpoint.target.url)
+  const url = endpoint.name
   const set = { ...options.set, ...given?.connect }
   // No fall-back for user properties, wherever they come from.
   const version =

@@ -7,7 +7,7 @@
 
 import { tally } from '../../common/counters.js'
 import { MqttError } from '../../errors.js'
-import { type ParsedEndpoint, referred, shown } from '../options/check-endpoint.js'
+import { type ParsedEndpoint, referred } from '../options/check-endpoint.js'
 import type { Config } from '../options/check-options.js'
 import type { CancelTimer } from '../platform.js'
 import { type Blame, unknownAlias } from '../session/refusal.js'
@@ -24,7 +24,7 @@ interface Limits {
   topicAliasMaximum?: number
 }
 
-const nameOf = ({ target }: ParsedEndpoint): string => shown(target.url)
+const nameOf = ({ name }: ParsedEndpoint): string => name
 
 /** Attempts of one client. */
 export class Reconnector {
@@ -56,7 +56,7 @@ export class Reconnector {
       policy: options.reconnect,
       rejectFirst: options.firstConnect === 'reject',
       refreshable: options.credentials !== undefined,
-      random: () => platform.random(),
+      platform,
       nameOf,
     })
   }
@@ -151,7 +151,7 @@ export class Reconnector {
     const delay = hurried ? this.#spaced(step.delay) : step.delay
     const now = hurried && delay === 0
     if (!now) this.#arm(delay)
-    const endpoint = shown(this.#brokers.current.target.url)
+    const { name: endpoint } = this.#brokers.current
     host.log('info', `attempt ${number} at ${endpoint} in ${Math.round(delay)} ms`)
     host.events.emit('reconnecting', { attempt: number, delay, endpoint })
     if (now) this.#dial()
@@ -211,7 +211,7 @@ export class Reconnector {
     )
   }
 
-  #handleFailed(error: MqttError, { target }: ParsedEndpoint, number: number): void {
+  #handleFailed(error: MqttError, { name: endpoint }: ParsedEndpoint, number: number): void {
     const host = this.#host
     const givenUp = this.#attempt?.signal.aborted === true && error.code !== 'ERR_CONNECT_TIMEOUT'
     this.#attempt = undefined
@@ -220,7 +220,6 @@ export class Reconnector {
       this.#hint ??= 'none'
       host.counters?.fail(error.code)
     }
-    const endpoint = shown(target.url)
     host.log('warn', `attempt ${number} at ${endpoint}: ${error.message}`)
     host.events.emit('connecterror', { error, endpoint, attempt: number })
     if (givenUp) return this.follow(this.#policy.handleVoid(true))

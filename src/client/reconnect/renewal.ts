@@ -9,7 +9,7 @@
 import { longestTimer } from '../../common/schema.js'
 import { MqttError } from '../../errors.js'
 import type { Extra } from '../context.js'
-import { type Login, type ParsedEndpoint, shown } from '../options/check-endpoint.js'
+import type { Login, ParsedEndpoint } from '../options/check-endpoint.js'
 import type { CancelTimer } from '../platform.js'
 import { credentials } from './attempt.js'
 import type { Authentication } from './authentication.js'
@@ -74,10 +74,13 @@ export class Renewal implements Extra {
   #renew(endpoint: ParsedEndpoint): void {
     const host = this.#host
     if (host.connections.connection === undefined) return
-    const { url } = endpoint.target
     const abort = new AbortController()
     this.#asking = abort
-    const context = { attempt: this.#failures + 1, endpoint: url.href, lastError: this.#lastError }
+    const context = {
+      attempt: this.#failures + 1,
+      endpoint: endpoint.target.url.href,
+      lastError: this.#lastError,
+    }
     const renewed = credentials(host, context, abort).then(async (login) => {
       // The connection may have ended meanwhile, and the next attempt asks for itself.
       if (this.#asking !== abort || host.connections.connection === undefined) return
@@ -85,7 +88,7 @@ export class Renewal implements Extra {
         host.renewed = { endpoint, login }
         return host.connections.replace('credentials expire')
       }
-      await this.#authentication.renew(shown(url))
+      await this.#authentication.renew(endpoint.name)
       this.handleUp(endpoint, login)
     })
     renewed.catch((error: unknown) => {

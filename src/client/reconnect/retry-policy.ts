@@ -1,7 +1,7 @@
 /**
  * Decides what follows from each failure, loss and success: dial whom, after how long, or stop with which error.
  *
- * Pure: no timer, no clock (`now` is an argument), no promise; randomness is passed in. States are objects, each with its own answers; `reconnector.ts`
+ * Pure: no timer, no clock (`now` is an argument), no promise; the source of randomness is passed in. States are objects, each with its own answers; `reconnector.ts`
  * carries the steps out. It never asks for two dials at a time.
  */
 import { longestTimer } from '../../common/schema.js'
@@ -9,6 +9,7 @@ import { SparseSet } from '../../common/sparse.js'
 import { describe, MqttError } from '../../errors.js'
 import type { ReconnectPolicy } from '../options/check-options.js'
 import type { Verdict } from '../options/index.js'
+import type { Platform } from '../platform.js'
 import type { Blame } from '../session/refusal.js'
 import type { BrokerList, Failure } from './brokers.js'
 
@@ -26,7 +27,7 @@ export interface RetryConfig<E> {
   readonly rejectFirst: boolean
   /** Credentials come from a function, so that asking once more may help. */
   readonly refreshable: boolean
-  readonly random: () => number
+  readonly platform: Pick<Platform, 'random'>
   /** How an endpoint is named in contexts. */
   readonly nameOf: (endpoint: E) => string
 }
@@ -185,13 +186,15 @@ export class RetryPolicy<E> {
   }
 
   #delayed(error: MqttError, blamed = false): Step {
-    const { policy, random } = this.#config
+    const { policy, platform } = this.#config
     if (policy === false) return { type: 'stop', error }
     if (!blamed) {
       if (this.#spent >= policy.maxAttempts) return exhausted(error)
       this.#delays += 1
     }
-    const delay = guarded(() => policy.backoff(Math.max(1, this.#delays), error, random))
+    const delay = guarded(() =>
+      policy.backoff(Math.max(1, this.#delays), error, () => platform.random()),
+    )
     return {
       type: 'dial',
       delay: typeof delay === 'number' && delay >= 0 ? Math.min(delay, longestTimer) : fallback,

@@ -219,6 +219,11 @@ function askedAgain({ filters, restoring = false }: PendingSubscribe): Subscribe
   return filters.filter(isWanted)
 }
 
+/** Where numbering begins, for a random number in [0, 1): identifiers left over from another process of this session shall mean nothing here. */
+export function firstIdentifier(random: number): number {
+  return 1 + Math.floor(random * (MAXIMUM_VARIABLE_BYTE_INTEGER / 2))
+}
+
 /** Subscription Identifiers: each is used for one SUBSCRIBE at a time (section 3.8.2.1.2). */
 export class Identifiers {
   #next: number
@@ -226,9 +231,8 @@ export class Identifiers {
   readonly #taken = new SparseSet<number>()
   #recountAt = leastRecount
 
-  /** `random`, in [0, 1), gives a base: identifiers left over from another process of this session shall mean nothing here. */
-  constructor(random: number) {
-    this.#next = 1 + Math.floor(random * (MAXIMUM_VARIABLE_BYTE_INTEGER / 2))
+  constructor(first: number) {
+    this.#next = first
   }
 
   take(identifier: number, subscriptions: Iterable<BrokerSubscription>): void {

@@ -10,6 +10,10 @@ export interface SubscribeHost extends ClientContext {
   readonly connections: {
     /** The connection, while it takes packets of the application. */
     readonly connection: { readonly writer: PacketWriter } | undefined
+    /** In every state, with the moment at which its CONNACK counted. */
+    readonly current: { readonly acceptedAt: number | undefined } | undefined
+    /** Milliseconds that the connection before was up. */
+    readonly lifetime: number
     /** The endpoint that was dialled last. */
     readonly dialled: { readonly endpoint: string }
     /** Does what the session asks for, after a command given to it. */

@@ -69,13 +69,14 @@ export class SubscribeSender {
   /** Most filters in a packet of our own making. */
   #most = usualFilters
   /** Where that was learned. */
-  #endpoint: string | undefined
+  #endpoint: string
 
-  constructor(host: SubscribeHost, answers: Answers) {
+  constructor(host: SubscribeHost, answers: Answers, firstIdentifier: number) {
     this.#host = host
     this.#trial = new Trial(host)
     this.#answers = answers
-    this.#identifiers = new Identifiers(host.platform.random())
+    this.#identifiers = new Identifiers(firstIdentifier)
+    this.#endpoint = host.connections.dialled.endpoint
   }
 
   /** Something waits to be sent. */
@@ -136,7 +137,6 @@ export class SubscribeSender {
     const { endpoint } = this.#host.connections.dialled
     if (endpoint !== this.#endpoint) this.#most = Math.min(this.#most, usualFilters)
     this.#endpoint = endpoint
-    this.#trial.handleConnected()
   }
 
   /** The client is about to end: nothing is tried any more. */

@@ -23,6 +23,7 @@ import {
 } from './broker-subscription.js'
 import { Membership } from './membership.js'
 import {
+  firstIdentifier,
   type PendingPacket,
   type PendingSubscribe,
   type PendingUnsubscribe,
@@ -42,7 +43,10 @@ type Asking = Pick<PendingSubscribe, 'identifier' | 'userProperties'> & {
 export class Subscriptions implements Answers {
   readonly host: SubscribeHost
   readonly membership: Membership
-  readonly sender: SubscribeSender
+  /** Undefined before the first request. */
+  senderIfUsed: SubscribeSender | undefined
+  /** Where Subscription Identifiers begin. */
+  readonly #firstIdentifier: number
   openUnsubscribes = 0
   /** They hear of the end of the client: their handlers still run although the subscription is over. */
   readonly unfinished = new SparseSet<() => void>()
@@ -50,7 +54,12 @@ export class Subscriptions implements Answers {
   constructor(host: SubscribeHost) {
     this.host = host
     this.membership = new Membership(host)
-    this.sender = new SubscribeSender(host, this)
+    this.#firstIdentifier = firstIdentifier(host.platform.random())
+  }
+
+  get sender(): SubscribeSender {
+    this.senderIfUsed ??= new SubscribeSender(this.host, this, this.#firstIdentifier)
+    return this.senderIfUsed
   }
 
   get filters(): number {
@@ -167,7 +176,7 @@ export class Subscriptions implements Answers {
           shared.map(({ filter }) => filter),
         ),
       )
-    this.sender.close()
+    this.senderIfUsed?.close()
     this.membership.close()
   }
 
@@ -189,7 +198,7 @@ export class Subscriptions implements Answers {
 
   /** The connection ends because of an answer that cannot be right: that call is over, or it would be so on every connection. */
   handleMismatch(packetId: number, cause: MqttError): void {
-    const packet = this.sender.takeMismatched(packetId)
+    const packet = this.senderIfUsed?.takeMismatched(packetId)
     const error = withOutcome(cause, 'unknown')
     if (packet?.type === 'subscribe') this.refuse(packet.filters, error)
     else if (packet !== undefined) answerUnsubscribe(this, packet, [], error)
@@ -200,7 +209,7 @@ export class Subscriptions implements Answers {
     const { resubscribe } = this.host.options
     const all = lost || resubscribe === 'always'
     const filters: SubscribeFilter[] = []
-    this.sender.handleConnected()
+    this.senderIfUsed?.handleConnected()
     for (const subscription of this.membership.byFilter.values()) {
       const { state, unconfirmed, requests } = subscription
       if (state !== 'active' || !(all || unconfirmed)) continue
@@ -215,7 +224,7 @@ export class Subscriptions implements Answers {
   /** The client is over: readers end with `error` (undefined: in order), calls that wait reject with `reason`. */
   end(error: MqttError | undefined, reason: MqttError): void {
     const calls = [...this.membership.calls.values()]
-    this.sender.end(reason)
+    this.senderIfUsed?.end(reason)
     for (const call of calls) if (!call.done) call.settle(withOutcome(reason, call.outcome))
     for (const { consumer } of calls) consumer.end(error)
     for (const end of [...this.unfinished]) end()

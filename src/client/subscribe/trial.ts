@@ -26,15 +26,12 @@ const longestBusy = 120_000
 
 /** The trials of one client's filters. */
 export class Trial {
-  /** How long the connection before lived, in milliseconds. */
-  #lifetime = 0
   /** It ended while a filter waited for a moment without messages: the application may hold one for longer than any connection lives. */
   #hurried = false
   // valid for the connection
   #waits = false
   /** Sent with nothing before or after it that lacks an answer. */
   alone: PendingPacket | undefined
-  #upAt: number | undefined
   /** When something was answered or sent alone. */
   #changedAt = 0
   /** When PINGREQ was sent, and when its answer was seen. */
@@ -56,10 +53,8 @@ export class Trial {
     )
   }
 
-  /** A connection is up. */
-  handleConnected(): void {
-    this.#changedAt = this.#host.platform.now()
-    this.#upAt = this.#changedAt
+  get #upAt(): number | undefined {
+    return this.#host.connections.current?.acceptedAt
   }
 
   /** May a suspect be sent now, while so many requests have no answer? What is held back goes with a later `flush()`. */
@@ -73,8 +68,10 @@ export class Trial {
   #dueAt(suspicion: Suspicion, unanswered: number, now: number): number {
     const { connections, options, publishQueueIfUsed, session } = this.#host
     const { keepAlive, negotiated, receiveWindow } = session
-    if (unanswered > 0 && now < this.#changedAt + longestSilence)
-      return this.#changedAt + longestSilence
+    const { lifetime } = connections
+    const upAt = this.#upAt ?? now
+    const silentUntil = Math.max(this.#changedAt, upAt) + longestSilence
+    if (unanswered > 0 && now < silentUntil) return silentUntil
     if (this.#answeredAt === undefined) {
       if (this.#askedAt === undefined) {
         this.#askedAt = now
@@ -87,7 +84,7 @@ export class Trial {
           Math.min(
             longestSilence,
             (negotiated?.pingTimeout ?? 0) / 2,
-            Math.max(leastSilence, 2 * this.#lifetime),
+            Math.max(leastSilence, 2 * lifetime),
           ),
         )
       this.#answeredAt = now
@@ -101,18 +98,17 @@ export class Trial {
     const idle =
       (publishQueueIfUsed?.inFlight ?? 0) + (first && this.#hurried ? 0 : receiveWindow.open) === 0
     this.#waits = !idle && now < this.#answeredAt + patience
-    const lived = first
-      ? 0
-      : (this.#upAt ?? now) + Math.min(longestLife, Math.max(shortestLife, 2 * this.#lifetime))
+    const lived = first ? 0 : upAt + Math.min(longestLife, Math.max(shortestLife, 2 * lifetime))
     return Math.max(lived, idle ? 0 : this.#answeredAt + patience)
   }
 
   // When the answer to PINGREQ is so late that none will come. On a slow line it is behind all messages that are on their way, which a connection that
   // ends too early carries again and again.
   #silentAt(delay: number): number {
-    const { receivedAt } = this.#host.session.keepAlive
+    const { connections, session } = this.#host
+    const { receivedAt } = session.keepAlive
     const busyUntil =
-      (this.#upAt ?? 0) + Math.max(longestLife, Math.min(longestBusy, 2 * this.#lifetime))
+      (this.#upAt ?? 0) + Math.max(longestLife, Math.min(longestBusy, 2 * connections.lifetime))
     return Math.max((this.#askedAt ?? 0) + delay, Math.min(receivedAt + delay, busyUntil))
   }
 
@@ -137,8 +133,6 @@ export class Trial {
 
   /** The connection is over. */
   handleLost(): void {
-    if (this.#upAt !== undefined) this.#lifetime = this.#host.platform.now() - this.#upAt
-    this.#upAt = undefined
     this.#askedAt = undefined
     this.#answeredAt = undefined
     this.#hurried = this.#waits

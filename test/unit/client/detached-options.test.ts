@@ -119,7 +119,7 @@ describe('after detach()', () => {
 
 it('an identifier that the application chose is not given out while a subscription has it, and may be once none has', () => {
   const entry = { identifier: 1 } as BrokerSubscription
-  const identifiers = new Identifiers(0)
+  const identifiers = new Identifiers(1)
   for (let identifier = 2; identifier <= 1000; identifier++) identifiers.take(identifier, [entry])
   identifiers.take(1, [entry])
   const first = identifiers.fresh([entry])

@@ -141,7 +141,7 @@ function begun(
     brokers,
     rejectFirst: false,
     refreshable: false,
-    random: () => 0,
+    platform: { random: () => 0 },
     nameOf: (host: string) => `x://${host}`,
   }
   const supervisor = new RetryPolicy({
