@@ -163,6 +163,9 @@ function reportUnconnected(client: ClientInternals): void {
   )
 }
 
+/** One for all clients. */
+let scanner: ReturnType<NonNullable<Platform['loadScanner']>> | undefined
+
 const platform: Platform = {
   ...runtime,
   attend,
@@ -177,7 +180,10 @@ const platform: Platform = {
   traced: (type) => channelOf(type).hasSubscribers,
   reads: (...parts) => new Reads(...parts),
   allocate: (size) => new Uint8Array(Buffer.allocUnsafeSlow(size).buffer),
-  loadScanner: async () => (await import('../wasm/index.js')).loadScanner(),
+  loadScanner: () => {
+    scanner ??= import('../wasm/index.js').then((wasm) => wasm.loadScanner())
+    return scanner
+  },
   loadKeeper: async (parts) =>
     (await import('./durable/keeper.js')).openKeeper(parts as ClientInternals),
   schemes: `${Object.keys(diallers).join(':, ')}:`,

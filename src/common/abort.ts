@@ -85,18 +85,24 @@ export function deferred<T>(): Deferred<T> {
 }
 
 /** The promise, unless the signal aborts first: then the typed error of that. */
-export async function within<T>(
+export function within<T>(
   promise: Promise<T>,
   signal: AbortSignal | undefined,
   outcome?: Outcome,
 ): Promise<T> {
-  const gone = deferred<never>()
-  const stop = onAbort(signal, () => gone.reject(aborted(signal, outcome)))
-  try {
-    return await Promise.race([promise, gone.promise])
-  } finally {
-    stop()
-  }
+  return new Promise((resolve, reject) => {
+    const stop = onAbort(signal, () => reject(aborted(signal, outcome)))
+    promise.then(
+      (value) => {
+        stop()
+        resolve(value)
+      },
+      (error: unknown) => {
+        stop()
+        reject(error)
+      },
+    )
+  })
 }
 
 /** A promise that is rejected already; silent when it is not awaited, unless the program is at fault. */

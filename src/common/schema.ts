@@ -297,7 +297,8 @@ export function object<T extends object>(
   callback = 'await the promise',
 ): Options<T> {
   const names = Object.keys(schema) as (keyof T & string)[]
-  // Defaults are one object for all.
+  // Defaults are parsed once, and are one object for all where nothing is given.
+  const defaults: Partial<T> = {}
   let none: T | undefined
   return function parse(value: unknown, path = ''): T {
     if (value === undefined) {
@@ -313,7 +314,13 @@ export function object<T extends object>(
       if (!names.includes(name as keyof T & string) && given[name] !== undefined)
         unknown(prefix + name, 'option', name, names, prefix)
     const parsed = {} as T
-    for (const name of names) parsed[name] = schema[name](given[name], prefix + name)
+    for (const name of names) {
+      const field = given[name]
+      if (field !== undefined || !(name in defaults)) {
+        parsed[name] = schema[name](field, prefix + name)
+        if (field === undefined) defaults[name] = parsed[name]
+      } else parsed[name] = defaults[name] as T[typeof name]
+    }
     return Object.freeze(parsed)
   }
 }

@@ -101,7 +101,8 @@ export class Core implements ClientInternals, ClientAccess {
   }
 
   trace(type: string, event: object): void {
-    this.platform.trace?.(type, { clientId: this.clientId, ...event })
+    const { platform, clientId } = this
+    if (platform.traced?.(type) !== false) platform.trace?.(type, { clientId, ...event })
   }
 
   log(level: keyof Logger, ...parts: readonly unknown[]): void {

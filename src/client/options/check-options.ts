@@ -271,8 +271,8 @@ export interface OutboundConfig {
 
 /** Every option with its value. */
 export interface Config {
-  /** What the caller said of all these. */
-  readonly set: Partial<Given>
+  /** What the caller gave of those for which it counts. */
+  readonly set: { readonly [K in (typeof said)[number]]?: Exclude<Given[K], undefined> }
   readonly clientId: string
   readonly protocolVersion: ProtocolVersion | 'auto'
   readonly username: string | undefined
@@ -359,32 +359,35 @@ const connectOptions = {
 /** Bytes of a packet that are announced at least, however small the memory budget is: CONNACK has to fit. */
 const leastPacketSize = 1024
 
-/** What is not set; apart, so that 3.1.1 refuses only what was. */
-const defaults = {
-  receiveMaximum: 65_535,
-  requestResponseInformation: false,
-  requestProblemInformation: true,
-  keepAlive: 30,
-  pingTimeout: 10_000,
-}
+/** Options of which it counts whether the caller gave them: 3.1.1 refuses only what was given. */
+const said = [
+  ...(Object.keys(fiveOnly) as (keyof typeof fiveOnly)[]),
+  'will',
+  'pingTimeout',
+] as const
 
 const connectSchema = object<Parsed<typeof connectOptions>>(connectOptions)
 
 /** What of these may change with each CONNECT; what is left out stays as the client's options say. */
 export const overrides: Parser<Partial<ConnectOverrides>> = (value, path) =>
-  filled(connectSchema(value, path))
+  filled(connectSchema(value, path), Object.keys(connectOptions) as (keyof ConnectOverrides)[])
 
-// What has a value.
-function filled<T extends object>(
+// Those that have a value.
+function filled<T extends object, K extends keyof T>(
   settings: T,
-): { readonly [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(
-    settingsIn(settings).map((name) => [name, settings[name as keyof T]]),
-  ) as never
+  names: readonly K[],
+): { readonly [P in K]?: Exclude<T[P], undefined> } {
+  const found: Partial<T> = {}
+  for (const name of names) if (settings[name] !== undefined) found[name] = settings[name]
+  return found as never
 }
 
 /** Names of what is set and 3.1.1 does not have. */
-export function unspoken(set: Partial<Given>): string[] {
+export function unspoken(
+  set: {
+    readonly [K in keyof Config['set']]: Config['set'][K] | undefined
+  },
+): string[] {
   const names = settingsIn(set).filter((name) => name in fiveOnly)
   return hasSettings(set.will?.properties ?? {}) ? [...names, 'will.properties'] : names
 }
@@ -458,17 +461,19 @@ export function parseOptions(options: ClientOptions): Config {
     leastPacketSize,
     Math.min(16 * megabyte, Math.floor(memoryBudget / 2)),
   )
-  const sessionExpiryInterval = durable ? week : 300
-  const unset = {
-    ...defaults,
-    cleanStart: !durable,
-    sessionExpiryInterval,
+  const parsed: Config = Object.freeze({
+    ...given,
+    set: filled(given, said),
+    cleanStart: given.cleanStart ?? !durable,
+    sessionExpiryInterval: given.sessionExpiryInterval ?? (durable ? week : 300),
     memoryBudget,
-    maximumPacketSize,
-  }
-  const all: Record<string, unknown> = { ...given, set: filled(given) }
-  for (const [name, value] of Object.entries(unset)) all[name] ??= value
-  const parsed = Object.freeze(all) as never as Config
+    maximumPacketSize: given.maximumPacketSize ?? maximumPacketSize,
+    receiveMaximum: given.receiveMaximum ?? 65_535,
+    requestResponseInformation: given.requestResponseInformation ?? false,
+    requestProblemInformation: given.requestProblemInformation ?? true,
+    keepAlive: given.keepAlive ?? 30,
+    pingTimeout: given.pingTimeout ?? 10_000,
+  })
   if (!parsed.cleanStart && parsed.clientId === '' && !durable)
     invalid('clientId', 'set where cleanStart is false')
   const v4 = parsed.protocolVersion === 4

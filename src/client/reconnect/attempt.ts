@@ -47,9 +47,11 @@ export async function attempt(
   host.renewed = undefined
   let cancel: CancelTimer | undefined
   try {
-    const ask = (): Promise<Login | undefined> =>
-      credentials(host, { attempt: number, endpoint: endpoint.target.url.href, lastError }, abort)
-    const given = renewed?.endpoint === endpoint ? renewed.login : await ask()
+    const { href } = endpoint.target.url
+    const given =
+      renewed?.endpoint === endpoint
+        ? renewed.login
+        : await credentials(host, { attempt: number, endpoint: href, lastError }, abort)
     signal.throwIfAborted()
     cancel = platform.setTimer(late, options.connectTimeout)
     await connect(host, { ...plan, endpoint: redirected(endpoint, given, platform) }, given, signal)
@@ -68,29 +70,33 @@ async function connect(
   signal: AbortSignal,
 ): Promise<void> {
   const { options } = host
-  const { endpoint, number } = plan
+  const { endpoint, number, cleanStart, limits } = plan
   const url = endpoint.name
-  const set = { ...options.set, ...given?.connect }
+  const overrides = given?.connect
   // No fall-back for user properties, wherever they come from.
-  const version =
-    options.protocolVersion === 'auto' && set.userProperties !== undefined ? 5 : plan.version
-  const dropped = version === 4 ? unspoken(set) : []
+  const hasProperties = (overrides?.userProperties ?? options.userProperties) !== undefined
+  const version = options.protocolVersion === 'auto' && hasProperties ? 5 : plan.version
+  const dropped = version === 4 ? unspoken({ ...options.set, ...overrides }) : []
   if (options.protocolVersion === 4) assertNone(dropped)
   const auth = await host.begin({ attempt: number, endpoint: url, signal, reauthentication: false })
   // The server assigns none: unique, and of characters that every 3.1.1 server takes [MQTT-3.1.3-5].
   const character = (): string => Math.floor(host.platform.random() * 36).toString(36)
   if (version === 4) host.clientId ||= `mqwire${Array.from({ length: 16 }, character).join('')}`
   const packet = connectPacket(options, {
-    ...plan,
     version,
+    cleanStart,
+    limits,
     clientId: host.clientId,
     username: given?.username ?? options.username ?? endpoint.username,
     password: given?.password ?? options.password ?? endpoint.password,
-    overrides: given?.connect,
+    overrides,
     hidden: host.platform.hidden?.() === true,
     auth,
   })
-  checkConnect(packet)
+  // The options by themselves were checked with the client.
+  const asChecked =
+    version === 5 && (given ?? options.auth ?? endpoint.username ?? endpoint.password) === undefined
+  if (!asChecked) checkConnect(packet)
   signal.throwIfAborted()
   host.connections.handleDial(url, number, dropped)
   // A listener may have given it up.
