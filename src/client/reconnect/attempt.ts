@@ -157,16 +157,19 @@ export async function credentials(
   }
 }
 
+// The diallers of a platform end with the signal by themselves.
 async function dial(
   { platform, options }: ReconnectHost,
   { target, transport, source }: ParsedEndpoint,
   signal: AbortSignal,
 ): Promise<Transport> {
   const { maximumPacketSize } = options
-  const opening = transport
-    ? Promise.resolve(transport(source, { signal }))
-    : platform.dialler(target.url.protocol.slice(0, -1))?.(target, { signal, maximumPacketSize })
-  if (opening === undefined) throw optionError('ERR_INVALID_BROKER_URL', 'url')
+  const scheme = target.url.protocol.slice(0, -1)
+  if (transport === undefined) {
+    const opening = platform.dialler(scheme)?.(target, { signal, maximumPacketSize })
+    return opening ?? Promise.reject(optionError('ERR_INVALID_BROKER_URL', 'url'))
+  }
+  const opening = Promise.resolve(transport(source, { signal }))
   try {
     return await within(opening, signal)
   } catch (error) {
