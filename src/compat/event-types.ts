@@ -1,6 +1,4 @@
-/**
- * What callbacks and listeners are given, as in MQTT.js. Types only.
- */
+/** Arguments of callbacks and listeners, as in MQTT.js. Types only. */
 import type {
   IConnackPacket,
   IDisconnectPacket,
@@ -62,8 +60,8 @@ export interface MqttClientEventCallbacks {
   end: VoidCallback
   /** An attempt is made to come back. */
   reconnect: VoidCallback
-  /** There is no connection any more, and there will be attempts. */
+  /** The connection is lost, and reconnecting starts. */
   offline: VoidCallback
-  /** The client ends, and nothing is in flight any more. */
+  /** The client is ending and nothing is in flight any more. */
   outgoingEmpty: VoidCallback
 }
