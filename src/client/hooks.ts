@@ -1,4 +1,6 @@
-/** The hooks of one client, in the order of `use`. Created with the first one. */
+/**
+ * The hooks of one client, in the order of `use`. Created with the first one.
+ */
 
 import { aborted, deferred, onAbort, rejected, tolerant } from '../common/abort.js'
 import { closedError } from '../common/outcome.js'

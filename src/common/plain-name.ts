@@ -1,4 +1,6 @@
-/** Names chosen by callers that are safe in keys, client identifiers and errors. */
+/**
+ * Names chosen by callers that are safe in keys, client identifiers and errors.
+ */
 import { type Parser, that } from './schema.js'
 
 const letters = 'abcdefghijklmnopqrstuvwxyz0123456789_-'

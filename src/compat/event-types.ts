@@ -1,4 +1,6 @@
-/** Arguments of callbacks and listeners, as in MQTT.js. Types only. */
+/**
+ * Arguments of callbacks and listeners, as in MQTT.js. Types only.
+ */
 import type {
   IConnackPacket,
   IDisconnectPacket,

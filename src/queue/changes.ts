@@ -1,4 +1,6 @@
-/** Lets callers wait until something has changed. */
+/**
+ * Lets callers wait until something has changed.
+ */
 export class Changes {
   #waiting: (() => void)[] = []
 

@@ -1,4 +1,6 @@
-/** What the error of a publish means for its entry. A pure function. */
+/**
+ * What the error of a publish means for its entry. A pure function.
+ */
 import { MqttError } from '../errors.js'
 
 /**

@@ -1,4 +1,6 @@
-/** Stores that include the session keeper, so that clients without a store do not contain it. */
+/**
+ * Stores that include the session keeper, so that clients without a store do not contain it.
+ */
 
 import { innerStore, keeperOf } from '../client/access.js'
 import { openKeeper } from '../client/durable/keeper.js'

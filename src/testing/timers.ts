@@ -1,4 +1,6 @@
-/** Timers of a virtual clock, earliest first, in a binary heap. It runs nothing and has no time. */
+/**
+ * Timers of a virtual clock, earliest first, in a binary heap. It runs nothing and has no time.
+ */
 
 /** A timer that has not run, or was cancelled. */
 export interface Timer {

@@ -1,4 +1,6 @@
-/** Checks the options of tracing. */
+/**
+ * Checks the options of tracing.
+ */
 import type { TextMapPropagator, Tracer } from '@opentelemetry/api'
 import type {
   Hooks,

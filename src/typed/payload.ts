@@ -1,4 +1,6 @@
-/** Converts between values and messages, for channels and operations. */
+/**
+ * Converts between values and messages, for channels and operations.
+ */
 
 import { access, type ClientAccess } from '../client/access.js'
 import type { Message, PublishProperties } from '../client/options/index.js'

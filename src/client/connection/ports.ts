@@ -1,4 +1,6 @@
-/** What a connection needs from its client. Types only; `lifecycle/core.ts` implements it. */
+/**
+ * What a connection needs from its client. Types only; `lifecycle/core.ts` implements it.
+ */
 
 import type { Piece } from '../../common/message-memory.js'
 import type { MqttError } from '../../errors.js'

@@ -1,4 +1,6 @@
-/** What a stored session needs from its client. Types only; `lifecycle/core.ts` implements it. */
+/**
+ * What a stored session needs from its client. Types only; `lifecycle/core.ts` implements it.
+ */
 
 import type { MqttError } from '../../errors.js'
 import type { PacketReader } from '../connection/packet-reader.js'

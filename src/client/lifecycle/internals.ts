@@ -1,4 +1,6 @@
-/** The parts of one client as the functions in this folder see them. Types only. */
+/**
+ * The parts of one client as the functions in this folder see them. Types only.
+ */
 import type { MqttError } from '../../errors.js'
 import type { ClientContext, Extra } from '../context.js'
 import type { ReaderTurns } from '../deliver/buffer.js'

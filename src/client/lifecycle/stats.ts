@@ -1,4 +1,6 @@
-/** `client.stats()`: the counters and current values. */
+/**
+ * `client.stats()`: the counters and current values.
+ */
 
 import { Counters } from '../../common/counters.js'
 import type { Stats } from '../options/index.js'

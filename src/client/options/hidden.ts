@@ -1,4 +1,6 @@
-/** Options that other modules of this package pass to a client, under symbols. */
+/**
+ * Options that other modules of this package pass to a client, under symbols.
+ */
 import type { StoreOperation } from '../../store/base/store.js'
 
 /**

@@ -1,4 +1,6 @@
-/** Hooks, which observe or change messages on their way through a client. Types only. */
+/**
+ * Hooks, which observe or change messages on their way through a client. Types only.
+ */
 import type { Message, Payload } from './message.js'
 import type { PublishOptions, Receipt } from './publish.js'
 

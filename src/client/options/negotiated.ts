@@ -1,4 +1,6 @@
-/** The result of the handshake. Types only, without platform types, because the session uses it. */
+/**
+ * The result of the handshake. Types only, without platform types, because the session uses it.
+ */
 import type { QoS, UserProperties } from '../../wire/packets.js'
 
 /**

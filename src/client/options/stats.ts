@@ -1,4 +1,6 @@
-/** The counters of a client. Types only. */
+/**
+ * The counters of a client. Types only.
+ */
 /**
  * Result of `client.stats()`, counted since the client was created; all zero without the `stats`
  * option.

@@ -1,4 +1,6 @@
-/** What publishing needs from its client. Types only; `lifecycle/core.ts` implements it. */
+/**
+ * What publishing needs from its client. Types only; `lifecycle/core.ts` implements it.
+ */
 import type { MqttError } from '../../errors.js'
 import type { Connection } from '../connection/connection.js'
 import type { ClientContext } from '../context.js'

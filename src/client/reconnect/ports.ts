@@ -1,4 +1,6 @@
-/** What reconnecting needs from its client. Types only; `lifecycle/core.ts` implements it. */
+/**
+ * What reconnecting needs from its client. Types only; `lifecycle/core.ts` implements it.
+ */
 import type { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import type { ConnectPacket, Properties } from '../../wire/packets.js'

@@ -1,4 +1,6 @@
-/** What subscribing needs from its client. Types only; `lifecycle/core.ts` implements it. */
+/**
+ * What subscribing needs from its client. Types only; `lifecycle/core.ts` implements it.
+ */
 import type { PacketWriter } from '../connection/packet-writer.js'
 import type { ClientContext } from '../context.js'
 import type { MessageRouter } from '../deliver/message-router.js'

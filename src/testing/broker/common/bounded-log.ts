@@ -1,4 +1,6 @@
-/** A list of the latest entries, limited by their number and by the bytes that they report. */
+/**
+ * A list of the latest entries, limited by their number and by the bytes that they report.
+ */
 
 /** See the file's comment. */
 export class BoundedLog<T> {

@@ -1,4 +1,6 @@
-/** Checks the arguments of tests: names, types and ranges; errors say what is allowed. */
+/**
+ * Checks the arguments of tests: names, types and ranges; errors say what is allowed.
+ */
 import { MqttError } from '../../../errors.js'
 
 /** The error for an option that cannot be used. */

@@ -1,4 +1,6 @@
-/** An application message in the broker, and its form for a receiver. */
+/**
+ * An application message in the broker, and its form for a receiver.
+ */
 import type { Bytes, Properties, PublishPacket, QoS } from '../../../wire/packets.js'
 
 /** A published message, with its publisher and time. */

@@ -1,4 +1,6 @@
-/** A PUBLISH for many receivers: the common part is encoded once, the rest for each receiver. */
+/**
+ * A PUBLISH for many receivers: the common part is encoded once, the rest for each receiver.
+ */
 import { encode } from '../../../wire/encode.js'
 import type { QoS } from '../../../wire/packets.js'
 import { type BrokerMessage, remaining } from './message.js'

@@ -1,4 +1,6 @@
-/** A connection as tests and hooks see it: read-only and without the password. */
+/**
+ * A connection as tests and hooks see it: read-only and without the password.
+ */
 import type { ConnectPacket, ProtocolVersion } from '../../../wire/packets.js'
 import type { BrokerClient } from '../common/events.js'
 

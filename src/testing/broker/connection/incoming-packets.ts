@@ -1,4 +1,6 @@
-/** The path of an incoming packet: through faults and the `intercept` hook to its handler. */
+/**
+ * The path of an incoming packet: through faults and the `intercept` hook to its handler.
+ */
 import type { Transport } from '../../../transport/transport.js'
 import type { WireError } from '../../../wire/error.js'
 import type { ClientPacket } from '../../../wire/packets.js'

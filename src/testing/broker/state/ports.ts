@@ -1,4 +1,6 @@
-/** What the broker's state needs from connections and from the broker. Types only. */
+/**
+ * What the broker's state needs from connections and from the broker. Types only.
+ */
 import type { Properties } from '../../../wire/packets.js'
 import type { Eventually } from '../common/hooks.js'
 import type { BrokerMessage } from '../common/message.js'

@@ -1,4 +1,6 @@
-/** The Session State of one client, connected or not (section 4.1). */
+/**
+ * The Session State of one client, connected or not (section 4.1).
+ */
 import type { ProtocolVersion } from '../../../wire/packets.js'
 import type { BrokerSession, SessionSubscription } from '../common/broker-session.js'
 import type { BrokerClient } from '../common/events.js'
