@@ -2,7 +2,7 @@
  * What the client needs from its environment: time, randomness, timers, and how to dial.
  *
  * `client/node.ts` and `client/browser.ts` each provide one; tests use a scripted one. No other
- * client code reads a clock or a global.
+ * client code reads a clock or draws random numbers.
  */
 import type { Reads } from '../common/reads.js'
 import { longestTimer, type Parser } from '../common/schema.js'

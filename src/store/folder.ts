@@ -81,8 +81,8 @@ export function isFull(error: unknown): boolean {
 }
 
 /**
- * True for changes that free space or record that stored messages were sent: on a full disk they
- * may use the reserve.
+ * True for small changes that delete, or that write records of a session, without which stored
+ * messages cannot be sent: on a full disk they may use the reserve.
  */
 export function isUrgent(operations: readonly StoreOperation[]): boolean {
   return (

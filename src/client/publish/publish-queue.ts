@@ -310,7 +310,7 @@ export class PublishQueue {
       this.#settlement.report(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' }))
     if (options.qos > 0 && timeout) item.late ??= this.#host.platform.setTimer(late, timeout)
     if (options.qos > 0) return
-    // Resolves when the transport has taken the bytes, so that callers do not outrun it.
+    // Resolves only when the bytes have left, so that callers do not outrun a slow transport.
     output.onWritten((error) =>
       error === undefined
         ? this.#settlement.succeed(item, qos0Receipt)
