@@ -60,16 +60,16 @@ export type MqttErrorCode =
   | 'ERR_WILDCARD_SUBS_UNSUPPORTED'
 
 /**
- * What is known about the operation's effect on the broker: `'not-sent'` no byte of it left, `'refused'` the broker said no, `'unknown'` it may
- * have arrived.
+ * What is known about the operation's effect on the broker: `'not-sent'`: none of it left;
+ * `'refused'`: the broker refused it; `'unknown'`: it may have arrived.
  */
 export type Outcome = 'not-sent' | 'refused' | 'unknown'
 
-/** What an error may carry besides its code and message. */
+/** Details of an error besides code and message. */
 export interface MqttErrorDetails {
   /** Whether the operation may have reached the broker. Default `'not-sent'`. */
   readonly outcome?: Outcome | undefined
-  /** Whose doing it is. Default `'local'`. */
+  /** Which side is at fault. Default `'local'`. */
   readonly fault?: 'local' | 'remote' | undefined
   /** MQTT reason code (section 2.4). Default: none. */
   readonly reasonCode?: number | undefined
@@ -81,43 +81,46 @@ export interface MqttErrorDetails {
   readonly option?: string | undefined
   /** What is wrong with a payload. Default: none. */
   readonly issues?: readonly PayloadIssue[] | undefined
-  /** What went wrong below. Default: none. */
+  /** The underlying error. Default: none. */
   readonly cause?: unknown
 }
 
-/** One thing that is wrong with a payload, as Standard Schema has it. */
+/** One problem of a payload, as in Standard Schema. */
 export interface PayloadIssue {
-  /** A sentence. */
+  /** A description. */
   readonly message: string
-  /** Where in the value: keys, or objects that hold one. Undefined or empty: the value itself. */
+  /** Path to the value: keys, or objects with a key. Undefined or empty: the value itself. */
   readonly path?: readonly (PropertyKey | PayloadPathStep)[] | undefined
 }
 
-/** One step of the way into a value. */
+/** One step of a path. */
 export interface PayloadPathStep {
   /** Name or index. */
   readonly key: PropertyKey
 }
 
-/** Marks what {@link MqttError.is} knows; the same in every copy of the package. */
+/** Identifies errors for {@link MqttError.is}; the same in every copy of the package. */
 export const brand: unique symbol = Symbol.for('mqwire.MqttError') as never
 const fault = Symbol.for('mqwire.fault')
 
 /**
- * Everything that mqwire throws or rejects with.
+ * The class of every error that mqwire throws or rejects with.
  *
- * Compare `code`, never the message. `MqttError.is(value)` also recognises errors of another copy of the package.
+ * Compare `code`, never the message. `MqttError.is(value)` also recognises errors of another copy
+ * of the package.
  */
 export class MqttError extends Error {
-  /** True: stacks show the lines of this package too. Default false: only the application's. */
+  /** True: stacks include the lines of this package. Default false: only the application's. */
   static wholeStacks = false
   /** The stable code, for example `ERR_CONNECT_REFUSED`. */
   declare readonly code: MqttErrorCode
   /** Whether the operation may have reached the broker. */
   declare readonly outcome: Outcome
-  /** Whose doing it is: ours (the caller's included), or the peer's and the network's. */
+  /** Which side is at fault: `'local'` includes the caller, `'remote'` the peer and the network. */
   declare readonly fault: 'local' | 'remote'
-  /** The MQTT reason code where a packet carried one, or where one was sent because of this error (section 2.4). */
+  /**
+   * The MQTT reason code in a received packet, or the one sent because of this error (section 2.4).
+   */
   declare readonly reasonCode: number | undefined
   /** The standard's name of {@link reasonCode}. */
   declare readonly reasonName: string | undefined
@@ -126,10 +129,10 @@ export class MqttError extends Error {
   /** The option or field at fault, as a path such as `will.topic`. */
   declare readonly option: string | undefined
 
-  /** What is wrong with a payload, of `ERR_INVALID_PAYLOAD`. */
+  /** The problems of a payload, with `ERR_INVALID_PAYLOAD`. */
   declare readonly issues: readonly PayloadIssue[] | undefined
 
-  /** @param message default: that of the code, with the option or the reason's name */
+  /** @param message by default that of the code, with the option or the name of the reason code */
   constructor(code: MqttErrorCode, message?: string, details: MqttErrorDetails = {}) {
     const {
       outcome = 'not-sent',
@@ -141,7 +144,7 @@ export class MqttError extends Error {
       issues,
       cause,
     } = details
-    // What comes from the network, or for many calls at once, has no line of the application on the stack.
+    // Errors from the network, or shared by many calls, have no application line on the stack.
     const blind =
       !MqttError.wholeStacks &&
       (fault === 'remote' ||
@@ -149,7 +152,7 @@ export class MqttError extends Error {
         ['ERR_ABORTED', 'ERR_DROPPED', 'ERR_EXPIRED'].includes(code))
     const text = textOf(message ?? describe(code, option ?? reasonName))
     const { stackTraceLimit } = Error as { stackTraceLimit?: number }
-    // The lines of this package come first, and are left out.
+    // The first lines are those of this package, which are removed.
     const enough = stackTraceLimit && stackTraceLimit + 20
     const isLate = !blind && !MqttError.wholeStacks && capturesLate()
     Reflect.set(Error, 'stackTraceLimit', isLate ? undefined : blind ? 0 : enough)
@@ -160,7 +163,7 @@ export class MqttError extends Error {
     tidy(cause)
     if (!blind && !isLate) tidy(this)
     put(this, brand, true)
-    // A console shows what there is.
+    // Enumerable, so that consoles show them.
     for (const [name, value] of Object.entries({
       code,
       outcome,
@@ -174,17 +177,17 @@ export class MqttError extends Error {
       put(this, name, value, value !== undefined)
   }
 
-  /** `MqttError`; of aborts `AbortError`. */
+  /** `MqttError`; `AbortError` for aborts. */
   override get name(): string {
     return this.code === 'ERR_ABORTED' ? 'AbortError' : 'MqttError'
   }
 
-  /** An application may give it another. */
+  /** An application may assign another name. */
   override set name(name: string) {
     put(this, 'name', name)
   }
 
-  /** As `JSON.stringify` has it: name, message and fields; the cause in words. */
+  /** For `JSON.stringify`: name, message and fields; the cause as text. */
   toJSON(): object {
     const { name, message, cause } = this
     return {
@@ -195,7 +198,7 @@ export class MqttError extends Error {
     }
   }
 
-  /** True for every error of this class, also one that another copy of the package made. */
+  /** True for every error of this class, including those of another copy of the package. */
   static is(value: unknown): value is MqttError {
     return (
       typeof value === 'object' &&
@@ -205,18 +208,24 @@ export class MqttError extends Error {
   }
 }
 
-/** Marks an error of which the program is the cause, whatever its data: a wrong type or number of arguments, a name that does not exist. Gives it. */
+/**
+ * Marks an error as caused by the program rather than its data: a wrong type or number of
+ * arguments, an unknown name. Returns it.
+ */
 export function programFault(error: MqttError): MqttError {
   put(error, fault, true)
   return error
 }
 
-/** True for an error that {@link programFault} marked: a rejection with it is never silenced. */
+/** True for an error marked by {@link programFault}: its rejections are never silenced. */
 export function isProgramFault(error: unknown): boolean {
   return MqttError.is(error) && (error as unknown as Record<symbol, unknown>)[fault] === true
 }
 
-/** The `stack` of an error that has none, as errors from the network have: it gets the caller's lines, which `site` was made at. */
+/**
+ * Gives an error without a stack, such as one from the network, the stack of `site`, the place of
+ * the call.
+ */
 export function locate(error: unknown, site: Error): void {
   if (!MqttError.is(error) || MqttError.wholeStacks || error.stack?.includes('\n    at ')) return
   tidy(site)
@@ -224,7 +233,10 @@ export function locate(error: unknown, site: Error): void {
   put(error, 'stack', [error.stack ?? String(error), ...lines].join('\n'))
 }
 
-/** What says nothing to the caller: installed copies of this package (with source maps, their sources), what it is made of, and the runtime's own. */
+/**
+ * Irrelevant stack lines: installed copies of this package (with source maps, their sources), its
+ * dependencies, and the runtime's own.
+ */
 const foreign = [
   '/mqwire/dist/',
   '/node_modules/mqwire/src/',
@@ -235,21 +247,23 @@ const foreign = [
 ]
 
 /**
- * True where a stack may be written when it is first read: in V8, where to write it costs ten times what all else of an error does. Not in browsers, whose
- * consoles do not read it.
+ * True when the stack can be formatted on first access: in V8, formatting costs ten times as much
+ * as the rest of an error. Not in browsers, whose consoles do not read it.
  */
 const capturesLate = (): boolean =>
   'captureStackTrace' in Error &&
   !['document', 'WorkerGlobalScope', 'Bun'].some((name) => name in globalThis)
 
-// A program that publishes into a closed client may never look at it: the stack is written when it is read.
+// Formats the stack on first access, because a program that publishes to a closed client may never
+// read it.
 function stackOf(error: Error, site: Error): void {
   const set = (stack: unknown): void => put(error, 'stack', stack)
   const get = (): unknown => {
     tidy(site)
     const head = textOf(site)
     let stack: unknown = site.stack
-    // An application may have its own way to write them: with another first line, a colon before no message, or not as text.
+    // An application may format stacks differently: with another first line, a colon before no
+    // message, or not as text.
     if (typeof stack === 'string' && stack.startsWith(head)) {
       const lines = stack.slice(head.length)
       stack = textOf(error) + (lines.startsWith(': \n') ? lines.slice(2) : lines)
@@ -260,7 +274,10 @@ function stackOf(error: Error, site: Error): void {
   Reflect.defineProperty(error, 'stack', { get, set, enumerable: false, configurable: true })
 }
 
-/** An error that stands for another, with the lines of that one: to take a second stack costs more than all else of it. */
+/**
+ * An error that replaces another one and reuses its stack, because capturing a second one is
+ * expensive.
+ */
 export function inPlaceOf(other: MqttError, make: () => MqttError): MqttError {
   if (MqttError.wholeStacks || !capturesLate()) return make()
   const { stackTraceLimit } = Error as { stackTraceLimit?: number }
@@ -271,24 +288,25 @@ export function inPlaceOf(other: MqttError, make: () => MqttError): MqttError {
   return error
 }
 
-/** Leaves those lines of an error's stack out, but for its message, unless `MqttError.wholeStacks` is true. */
+/** Removes those lines from an error's stack, unless `MqttError.wholeStacks` is true. */
 export function tidy(error: unknown): void {
   try {
-    // One of this class is tidied by itself, when its stack is read. What has no stack would cost one here.
+    // Errors of this class do this themselves when their stack is read. Reading `stack` here would
+    // create it.
     if (!error || MqttError.is(error)) return
     const { stack } = error as { stack: string }
     const kept = stack
       .split('\n')
       .filter((line) => !line.startsWith('    at ') || !foreign.some((part) => line.includes(part)))
-    // One that was tidied before, as the cause of many, is done with.
+    // The cause of many errors may have been tidied before.
     if (!MqttError.wholeStacks && kept.join('\n') !== stack)
       put(error as Error, 'stack', kept.join('\n'))
   } catch {
-    // Its stack is no text.
+    // The stack is not text.
   }
 }
 
-/** Sets a field that is not enumerable, unless it is said. What is frozen stays as it is. */
+/** Sets a field, by default not enumerable. Frozen objects stay unchanged. */
 export function put(object: object, name: PropertyKey, value: unknown, enumerable = false): void {
   Reflect.defineProperty(object, name, { value, enumerable, writable: true, configurable: true })
 }
@@ -303,7 +321,7 @@ export function describe(code: MqttErrorCode, subject: string | undefined): stri
   return subject === undefined ? text : `${text}: ${subject}`
 }
 
-/** Whatever was thrown, as text; not everything can be turned into text. */
+/** Any thrown value as text, even if its conversion fails. */
 export function textOf(value: unknown): string {
   try {
     return String(value)
@@ -314,15 +332,18 @@ export function textOf(value: unknown): string {
 
 const printableLimit = 256
 
-/** Control characters, lone surrogates, line breaks, and what changes the direction of text: first and last code points, in pairs. */
+/**
+ * Control characters, lone surrogates, line breaks, and controls of text direction: pairs of first
+ * and last code points.
+ */
 const unsafe = [
   0, 0x1f, 0x7f, 0x9f, 0x61c, 0x61c, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069, 0xd800, 0xdfff,
   0xfeff, 0xfeff,
 ]
 
 /**
- * Makes text that a peer chose safe for a log line or an error message: control characters, line breaks and bidirectional controls become
- * `\u{…}`, and what would make it longer than 256 characters is cut off.
+ * Makes text chosen by a peer safe for a log line or an error message: control characters, line
+ * breaks and bidirectional controls become `\u{…}`, and the result is cut to 256 characters.
  */
 export function printable(text: string): string {
   let safe = ''

@@ -1,21 +1,20 @@
 /**
- * How the objects of the package print: short, bounded and alike on every console.
- *
- * Imports nothing. It must never show a secret: what it is given to show is the caller's choice.
+ * How the package's objects print: short, limited and the same on every console. Imports nothing.
+ * The caller decides which fields are shown, and must not include a secret.
  */
 
-/** What Node, Deno and Bun ask an object for before they print it. */
+/** The method that Node, Deno and Bun call to print an object. */
 export const inspectSymbol: unique symbol = Symbol.for('nodejs.util.inspect.custom') as never
 
-/** The same fields in an object whose class has that name. */
+/** An object with the same fields whose class has this name. */
 export function printedAs(name: string, fields: object): object {
   const { [name]: Shown = Object } = { [name]: class {} }
   return Object.assign(new Shown(), fields)
 }
 
-/** What prints as its `toJSON()`, under the name of its class. */
+/** Prints as the result of `toJSON()`, under the name of its class. */
 export abstract class Printed {
-  /** What a person wants to see. */
+  /** The fields that consoles print. */
   abstract toJSON(): object
 
   [inspectSymbol](): object {
@@ -25,17 +24,17 @@ export abstract class Printed {
 
 const mostShown = 64
 
-/** The first bytes as text, where they are text, else in hexadecimal; with `…` where there are more. */
+/** The first bytes as text if possible, otherwise in hexadecimal; `…` if there are more. */
 export function shownBytes(bytes: Uint8Array): string {
   const more = bytes.length > mostShown ? '…' : ''
   const first = bytes.subarray(0, mostShown)
   try {
-    // The last character may have been cut.
+    // The last character may be cut off.
     const text = new TextDecoder('utf-8', { fatal: true }).decode(first, { stream: more !== '' })
-    // Control characters are not printed, except those that lay it out.
+    // Control characters other than white space mean that it is not text.
     if (!first.some((byte) => byte < 9 || (byte > 13 && byte < 32))) return text + more
   } catch {
-    // It is no text.
+    // It is not text.
   }
   return `0x${Array.from(first, (byte) => byte.toString(16).padStart(2, '0')).join('')}${more}`
 }

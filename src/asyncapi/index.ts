@@ -8,9 +8,9 @@ import type { Channel, CheckedParts, Codec, Operation, StandardSchema } from '..
 
 /** What the document is about. */
 export interface AsyncApiInfo {
-  /** Of the application. */
+  /** Title of the application. */
   readonly title: string
-  /** Of the document. */
+  /** Version of the document. */
   readonly version: string
   /** In CommonMark. Default: none. */
   readonly description?: string | undefined
@@ -29,9 +29,9 @@ export interface AsyncApiServerObject extends Readonly<Record<string, unknown>> 
 
 /** Which parts an application sends, and which it receives: names with dots between levels, or the parts themselves. */
 export interface AsyncApiRole {
-  /** What it publishes; of operations, what it calls. */
+  /** The channels that it publishes to, and the operations that it calls. */
   readonly send?: readonly (string | object)[] | undefined
-  /** What it subscribes to; of operations, what it serves. */
+  /** The channels that it subscribes to, and the operations that it serves. */
   readonly receive?: readonly (string | object)[] | undefined
 }
 
@@ -277,7 +277,7 @@ function assertRecord(option: string, given: unknown, of: string, word = 'of'): 
     refuse(option, `must be an object ${word} ${of}`)
 }
 
-/** Refuses what is for people to read, and is no text. */
+/** Throws unless a descriptive field is text. */
 function assertText(
   option: string,
   given: object,
@@ -447,7 +447,7 @@ function fromUrl(server: string): Partial<AsyncApiServerObject> {
   }
 }
 
-/** What has a value. */
+/** The fields that have a value. */
 function present(fields: AsyncApiNode): AsyncApiNode {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }

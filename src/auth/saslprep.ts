@@ -17,7 +17,10 @@ const spaces = /[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]/gu
 const prohibited =
   /[\p{Cc}\p{Co}\p{Cs}\p{Noncharacter_Code_Point}\u06dd\u070f\u180e\u200e\u200f\u2028-\u202e\u2061-\u2063\u206a-\u206f\u2ff0-\u2ffb\ufff9-\ufffd\u{1d173}-\u{1d17a}\u{e0001}\u{e0020}-\u{e007f}]/u
 
-/** The prepared form. `option` names the text in errors. @throws MqttError ERR_INVALID_OPTION when nothing is left of it, or what is prohibited */
+/**
+ * The prepared form. `option` names the text in errors. @throws MqttError ERR_INVALID_OPTION when
+ * it becomes empty, or contains prohibited characters
+ */
 export function saslprep(text: string, option: string): string {
   const prepared = text.replace(mappedToNothing, '').replace(spaces, ' ').normalize('NFKC')
   if (prepared === '' || prohibited.test(prepared)) {

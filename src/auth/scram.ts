@@ -9,17 +9,23 @@ import { saslprep } from './saslprep.js'
 
 type Bytes = ReturnType<Uint8Array['slice']>
 
-/** What {@link scramSha256} takes. */
+/** Options of {@link scramSha256}. */
 export interface ScramOptions {
   /** Prepared with SASLprep (RFC 4013). */
   readonly username: string
   /** Prepared with SASLprep. It never leaves this process. */
   readonly password: string
-  /** The client's nonce, or what makes one for each exchange: printable ASCII without commas. Default: 18 random bytes in base64. Fixed ones are for tests. */
+  /**
+   * The client's nonce, or a function that creates one for each exchange: printable ASCII without
+   * commas. Default: 18 random bytes in base64. Fixed nonces are for tests.
+   */
   readonly nonce?: string | (() => string) | undefined
 }
 
-/** What an exchange needs to know: the signal is the same object during one exchange, and another one in the next. */
+/**
+ * Identifies an exchange: the signal is the same object during one exchange, and another one in the
+ * next.
+ */
 export interface ScramContext {
   /** Aborts when the exchange is given up; each exchange has its own. */
   readonly signal: AbortSignal
@@ -296,7 +302,7 @@ function fromBase64(text: string | undefined): Bytes | undefined {
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
 }
 
-/** In a time that says nothing about where they differ. */
+/** Compares in constant time. */
 function same(left: Uint8Array, right: Uint8Array): boolean {
   let difference = left.length ^ right.length
   right.forEach((byte, index) => {

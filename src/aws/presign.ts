@@ -15,7 +15,7 @@ export interface PresignInput {
   readonly accessKeyId: string
   readonly secretAccessKey: string
   readonly sessionToken: string | undefined
-  /** Whether the session token is a part of what is signed; else it is added behind the signature. */
+  /** True when the session token is signed; otherwise it is appended after the signature. */
   readonly signsToken: boolean
   readonly region: string
   readonly service: string
@@ -27,7 +27,7 @@ export interface PresignInput {
   readonly method?: string | undefined
 }
 
-/** What comes of it; the first two are for those who look for a mistake. */
+/** The result; the first two fields are for debugging. */
 export interface Presigned {
   readonly canonicalRequest: string
   readonly stringToSign: string
@@ -96,7 +96,7 @@ export async function presign(input: PresignInput): Promise<Presigned> {
   }
 }
 
-/** The names and values of a query, decoded. What is no percent-encoding stands for itself. */
+/** Names and values of a query, decoded. Invalid percent-encoding is kept as it is. */
 export function pairsOf(search: string): [string, string][] {
   const parts = search.replace('?', '').split('&').filter(Boolean)
   return parts.map((part) => {

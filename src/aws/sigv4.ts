@@ -26,7 +26,7 @@ export interface AwsCredentials {
   readonly sessionToken?: string | undefined
 }
 
-/** What {@link sigv4} takes. */
+/** Options of {@link sigv4}. */
 export interface SigV4Options {
   /** Region of the endpoint, such as `eu-west-1`. */
   readonly region: string
@@ -48,7 +48,7 @@ export interface SigV4Options {
   readonly now?: (() => number | Date) | undefined
 }
 
-/** What is signed: a part of what the option `credentials` is called with. */
+/** The part of the `credentials` context that is used. */
 export interface SigV4Context {
   /** URL of the endpoint: `wss:`, or `ws:`. */
   readonly endpoint: string
@@ -56,7 +56,7 @@ export interface SigV4Context {
   readonly signal: AbortSignal
 }
 
-/** What the option `credentials` is given. */
+/** The result for the `credentials` option. */
 export interface SignedUrl {
   /** Is dialled in place of the endpoint's. */
   readonly url: URL

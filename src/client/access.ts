@@ -1,5 +1,6 @@
 /**
- * What stands on top of clients asks of them besides their public side, under symbols: typed topics, queues, and the interface of another library.
+ * What other modules of this package need from a client besides its public methods: typed topics,
+ * queues, the MQTT.js interface. Under symbols.
  */
 
 import type { MqttError } from '../errors.js'
@@ -7,28 +8,42 @@ import type { Store } from '../store/base/store.js'
 import type { EntryLink } from './options/hidden.js'
 import type { ClientEvents, Message, PublishOptions, Receipt } from './options/index.js'
 
-/** The name of the method; the same in every copy of the package. */
+/**
+ * The name of the method that gives `ClientAccess`; the same symbol in every copy of the package.
+ */
 export const access: unique symbol = Symbol.for('mqwire.inside') as never
 
-/** What keeps a session in a store: a member of stores that bring it. The same in every copy of the package. */
+/**
+ * A member of stores that include the code of the session keeper. The same symbol in every copy of
+ * the package.
+ */
 export const keeperOf: unique symbol = Symbol.for('mqwire.keeper') as never
 
-/** A member of a store that only wraps another: that one. The same in every copy of the package. */
+/**
+ * A member of a store that only wraps another one: the wrapped store. The same symbol in every copy
+ * of the package.
+ */
 export const innerStore: unique symbol = /* @__PURE__ */ Symbol.for('mqwire.innerStore') as never
 
-/** The store that a wrapper stands for, or the store itself: what two users of one store have in common. */
+/** The innermost store, by which two users of one store recognise each other. */
 export function innermost(store: Store): Store {
   const inner = (store as { readonly [innerStore]?: Store })[innerStore]
   return inner === undefined ? store : innermost(inner)
 }
 
-/** Publishes entries of queues that lie in the store of the session. */
+/** Publishes entries of queues that are in the session's store. */
 export interface EntryPublisher {
-  /** True while the publish of this entry is in flight, or its end was not heard. */
+  /** True while the entry's publish is in flight, or its queue was not informed of the end. */
   isKept(key: string): boolean
-  /** The queue has made the changes that it was given: the entry is gone. Until then each publish of it hears of its end again. */
+  /**
+   * The queue has written its changes, so the entry is gone. Until then, every publish of it is
+   * informed of the end again.
+   */
   forgetEntry(key: string): void
-  /** Publishes an entry once: where it is in flight already, since an earlier process perhaps, that is what this gives. */
+  /**
+   * Publishes an entry once. If it is already in flight, perhaps since an earlier process, returns
+   * that publish.
+   */
   publishEntry(
     link: EntryLink,
     topic: string,
@@ -37,80 +52,95 @@ export interface EntryPublisher {
   ): Promise<Receipt>
 }
 
-/** A session that can be asked whether the server has read what was sent. */
+/** A session that can send PINGREQ to find out what the server has read. */
 export interface PingedSession {
   readonly state: 'idle' | 'connecting' | 'connected' | 'closed'
-  /** Has a PINGREQ sent, at the next `pump()`. */
+  /** Queues a PINGREQ, sent at the next `pump()`. */
   ask(now: number): void
-  /** True while a PINGREQ has no answer. */
+  /** True while a PINGREQ is unanswered. */
   readonly keepAlive: { readonly asked: boolean }
 }
 
-/** Subscriptions of a client, for who leaves a share. */
+/** Subscriptions of a client, for leaving a share. */
 export interface ShareBook {
   /** By Topic Filter, `$share/` and group included. */
   readonly byFilter: { get(filter: string): LeavingShare | undefined }
-  /** The broker does not have it any more, and what it sent of it is done: its readers end. */
+  /** The broker no longer has it and its messages are done: its readers end. */
   forget(share: LeavingShare): void
 }
 
-/** One subscription, for who leaves it. */
+/** A subscription that is being left. */
 export interface LeavingShare {
-  /** Set before UNSUBSCRIBE: what comes behind UNSUBACK is for its readers too, and nothing of it is acknowledged unread, until it is forgotten. */
+  /**
+   * Set before UNSUBSCRIBE: messages behind UNSUBACK still go to its readers, and none is
+   * acknowledged unread, until it is forgotten.
+   */
   lingers: boolean
-  /** Set back where UNSUBSCRIBE was refused. */
+  /** Restored when UNSUBSCRIBE was refused. */
   state: 'new' | 'sent' | 'active' | 'leaving'
   readonly takers: ReadonlyMap<ShareReader, unknown>
   /** Unacknowledged messages without a reader. */
   readonly requeued: readonly unknown[]
 }
 
-/** One reader of it. */
+/** One of its readers. */
 export interface ShareReader {
   /** Messages that wait. */
   readonly size: number
-  /** It has a message in hand. */
+  /** True while a message is being handled. */
   readonly busy: boolean
-  /** What it was given; acknowledged ones among them. */
+  /** Messages handed to it, including acknowledged ones. */
   readonly unacknowledged: { readonly messages: readonly { readonly settled: boolean }[] }
   readonly config: { readonly ack: string }
 }
 
-/** What is behind a subscription of the same copy of the package, for who reads several as one. */
+/** The internals of a subscription of the same copy of the package, for reading several as one. */
 export interface SubscriptionAccess {
-  /** Whether a loop runs: then what it has in hand is waited for. */
+  /** True while a loop runs: `disconnect()` then waits for its messages. */
   readonly readers: { iterating: boolean }
   readonly unacknowledged: {
-    /** The next message that waits, in the turn that runs. */
+    /** The next buffered message, in the current turn. */
     next(): Message | undefined
-    /** The turn is over: `handleTurnEnd()` is to be called. */
+    /** Ends the turn; `handleTurnEnd()` must be called afterwards. */
     endTurn(): void
   }
 }
 
-/** What a client gives under `access`. A client of another copy of the package may lack what is optional. */
+/**
+ * What a client gives under `access`. A client of an older copy of the package may lack the
+ * optional members.
+ */
 export interface ClientAccess {
-  /** True where MQTT 5.0 is spoken, or may be. */
+  /** True unless 3.1.1 is spoken. */
   readonly modern: boolean
-  /** Reports a payload that cannot be decoded; the first of a channel is logged too. */
+  /** Reports a payload that cannot be decoded; the first one of a channel is also logged. */
   reportInvalid(event: ClientEvents['invalid'], first: boolean, message?: Message): void
-  /** Sends what waits, as far as it may: subscriptions before publishes. Without it, those of a turn leave at its end, and publishes at once. Not in copies of the package from before. */
+  /**
+   * Sends what waits, as far as allowed: subscriptions before publishes. Otherwise, subscriptions
+   * are sent at the end of the turn and publishes at once. Absent in older copies of the package.
+   */
   flush?(): void
-  /** A publish was refused before the client heard of it: raises `drop`, and gives the rejection. Not in copies of the package from before. */
+  /**
+   * A publish was refused before it reached the client: raises `drop`, and returns the rejection.
+   * Absent in older copies of the package.
+   */
   refuse?(topic: string, error: unknown): Promise<never>
-  /** Writes a line of the log; not in copies of the package from before. */
+  /** Writes a log line; absent in older copies of the package. */
   log?(level: 'error', ...parts: readonly unknown[]): void
-  /** Prints what the program does not hear of (`heard`), unless there is a logger, which gets it as a line. Absent in older copies of the package. */
+  /**
+   * Prints something that no listener receives, or logs it if there is a logger. With `heard`, only
+   * logs. Absent in older copies of the package.
+   */
   report?(
     code: 'MQWIRE_NOT_CONNECTED' | 'MQWIRE_OPTION_IGNORED',
     text: string,
     cause: unknown,
     heard?: true,
   ): void
-  /** Where the session is kept. */
+  /** Where the session is stored. */
   readonly options?: { readonly store?: Store | { readonly store: Store } | undefined }
   readonly publishQueue?: {
-    /** Undefined until the store was read. */
+    /** Undefined until the store has been read. */
     readonly keeper?: EntryPublisher | undefined
   }
   /** Monotonic milliseconds, timers, and numbers in [0, 1). */
@@ -123,9 +153,9 @@ export interface ClientAccess {
   readonly session?: PingedSession
   readonly connections?: {
     pump(): void
-    /** The connection that is up, which can be cut as the network cuts it. */
+    /** The open connection; `destroy` closes it as a network failure would. */
     readonly connection?: { destroy(error: MqttError): void } | undefined
   }
-  /** A turn of a reader ended: `disconnect()` may be waiting for it. */
+  /** A reader's turn ended; `disconnect()` may be waiting for it. */
   handleTurnEnd?(): void
 }

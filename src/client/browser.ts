@@ -1,8 +1,9 @@
 /**
- * The client: `connect()` and everything that it gives and takes.
+ * The client: `connect()` and its public types.
  *
- * This is the entry file of `mqwire` for browsers, workers and every other runtime with a global WebSocket; in Node the same names have more
- * transports. One of the two places that choose a transport. Importing it has no effect.
+ * This is the entry file of `mqwire` for browsers, workers and every other runtime with a global
+ * WebSocket; Node has the same exports with more transports. One of the two places that choose a
+ * transport. Importing it has no side effect.
  *
  * @module
  */
@@ -13,7 +14,10 @@ import { clientOn, connectWith } from './client.js'
 import type { ClientOptions, ConnectOptions, Endpoint } from './options/index.js'
 import { type Platform, runtime, spaced } from './platform.js'
 
-/** Back on a network, on the screen, or from a freeze: in a worker there is no document, and in some runtimes nothing of all this. */
+/**
+ * Events after which the network, the page or its timers may be back. Workers have no document, and
+ * some runtimes none of these.
+ */
 const wakeEvents = {
   online: 'globalThis',
   pageshow: 'globalThis',
@@ -24,21 +28,21 @@ const wakeEvents = {
 const isHidden = (): boolean => globalThis.document?.visibilityState === 'hidden'
 
 function isAwake(event: Event): boolean {
-  // The first show of a page is no return to it.
+  // The first `pageshow` of a page is not a return.
   if (event.type === 'pageshow') return (event as PageTransitionEvent).persisted
   return event.type !== 'visibilitychange' || !isHidden()
 }
 
 const platform: Platform = {
   ...runtime,
-  // A page that is left gives up what it has in hand: that is no fault of the program.
+  // A page that is closed gives up its messages; that is not the program's fault.
   report: /* @__PURE__ */ spaced(
     (code, text, detail) =>
       code !== 'MQWIRE_UNSENT' &&
       console.error(`${code}: ${text}`, ...(detail === undefined ? [] : [detail])),
     (callback) => void setTimeout(callback, 1000),
   ),
-  // Timers are held back to 4 ms when they follow each other. React Native has no channels.
+  // Nested timers are clamped to 4 ms, so a message channel is used. React Native has none.
   nextTurn(callback) {
     if (globalThis.MessageChannel === undefined) return void setTimeout(callback)
     const { port1, port2 } = new MessageChannel()
@@ -69,12 +73,12 @@ const platform: Platform = {
 
 /** An MQTT client; `await using` disconnects it at the end of the block. */
 export class Client extends /* @__PURE__ */ clientOn(platform) {
-  /** Consoles show it by this name, whatever a bundler calls it. */
+  /** Fixed, because bundlers may rename the class. */
   static override readonly name = 'Client'
 }
 
 /**
- * Makes a client and connects it: one endpoint, or a list that is tried in order.
+ * Creates a client and connects it to one endpoint, or to a list that is tried in order.
  * @throws MqttError as `new Client` and `client.connect`
  */
 export const connect: (

@@ -1,7 +1,6 @@
 /**
- * The public client: thin methods that check their arguments and hand them to the core.
- *
- * `node.ts` and `browser.ts` bind it to a platform. It holds no logic of its own.
+ * The public client: methods that check their arguments and pass them on to the core. `node.ts` and
+ * `browser.ts` bind it to a platform.
  */
 
 import { onAbort, tolerant } from '../common/abort.js'
@@ -77,14 +76,17 @@ import { unsubscribe } from './subscribe/unsubscribing.js'
 
 const connectOptions = object<ConnectOptions>({ signal: optional(parseSignal) })
 
-/** An MQTT client. Make one with `connect()` or `new Client(endpoints, options)`; `await using` disconnects it at the end of the block. */
+/**
+ * An MQTT client. Create one with `connect()` or `new Client(endpoints, options)`; `await using`
+ * disconnects it at the end of the block.
+ */
 export class BaseClient extends Printed implements AsyncDisposable {
-  /** Where the client stands; each change is a `state` event. */
+  /** The state of the client; each change emits a `state` event. */
   declare readonly state: ClientState
-  /** The client identifier in force: given, or assigned by the server. */
+  /** The client identifier in use: configured, or assigned by the server. */
   declare readonly clientId: string
   readonly #core: Core
-  // Fields of each client, so that every console shows them and copies have them; the functions are shared.
+  // Own fields of each client, so that consoles show them. The functions are shared by all clients.
   static readonly #shown: PropertyDescriptorMap = {
     state: shown(function (this: BaseClient) {
       return this.#core.states.current
@@ -111,7 +113,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
       this.on(type, on[type] as (event: unknown) => void)
   }
 
-  /** What a person wants to see: where it stands, and what waits. */
+  /** What consoles print: state and waiting messages. */
   override toJSON(): object {
     const { publishQueueIfUsed, subscriptions, connections } = this.#core
     return {
@@ -123,7 +125,10 @@ export class BaseClient extends Printed implements AsyncDisposable {
     }
   }
 
-  /** Settles once, when the client is closed: with what ended it, or undefined after `disconnect()`. Never rejects. */
+  /**
+   * Resolves once, when the client is closed: with the error that ended it, or undefined after
+   * `disconnect()`. Never rejects.
+   */
   get closed(): Promise<MqttError | undefined> {
     this.#core.states.watched = true
     return this.#core.states.closed
@@ -134,19 +139,21 @@ export class BaseClient extends Printed implements AsyncDisposable {
     return this.#core.session.negotiated
   }
 
-  /** What waits to be sent, and how to give it up. */
+  /** The publishes that wait to be sent, and a way to drop them. */
   get outbound(): OutboundView {
     return this.#core.publishQueue
   }
 
-  /** Fulfils when a publish would not have to wait. */
+  /** Resolves when a publish would not have to wait. */
   get writable(): Promise<void> {
     return this.#core.publishQueue.writable
   }
 
   /**
-   * Opens the connection. While that is under way, now or after a loss, a further call joins it.
-   * @throws MqttError ERR_ALREADY_CONNECTED, ERR_CLOSED, ERR_CONNECT_REFUSED, ERR_CONNECT_TIMEOUT, ERR_CONNECT_FAILED, ERR_TLS, ERR_ABORTED
+   * Opens the connection. While that is in progress, initially or after a loss, a further call
+   * joins it.
+   * @throws MqttError ERR_ALREADY_CONNECTED, ERR_CLOSED, ERR_CONNECT_REFUSED, ERR_CONNECT_TIMEOUT,
+   * ERR_CONNECT_FAILED, ERR_TLS, ERR_ABORTED
    */
   async connect(options?: ConnectOptions): Promise<void> {
     const site = siteOf()
@@ -159,10 +166,13 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   /**
-   * Publishes a message (section 3.3). Fulfils at QoS 0 when it was handed to the transport, at QoS 1 with PUBACK, at QoS 2 with PUBCOMP. The
-   * payload must not change until then; once the promise has settled, however it did, nothing reads it again.
-   * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_QOS_UNSUPPORTED, ERR_RETAIN_UNSUPPORTED, ERR_PACKET_TOO_LARGE, ERR_NOT_CONNECTED,
-   * ERR_QUEUE_FULL, ERR_DROPPED, ERR_PUBLISH_REFUSED, ERR_CONNECTION_LOST, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED; `outcome` is the message's fate
+   * Publishes a message (section 3.3). Resolves at QoS 0 when it was handed to the transport, at
+   * QoS 1 with PUBACK, at QoS 2 with PUBCOMP. The payload must not change until then; once the
+   * promise has settled in any way, the payload is not read again.
+   * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_QOS_UNSUPPORTED,
+   * ERR_RETAIN_UNSUPPORTED, ERR_PACKET_TOO_LARGE, ERR_NOT_CONNECTED, ERR_QUEUE_FULL, ERR_DROPPED,
+   * ERR_PUBLISH_REFUSED, ERR_CONNECTION_LOST, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED; `outcome` says
+   * whether it may have arrived
    */
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt>
   publish(
@@ -188,9 +198,10 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   /**
-   * Publishes at QoS 0, now or not at all: true when the message was taken, false also while the client stops and after its end. The payload may
-   * change afterwards.
-   * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_PACKET_TOO_LARGE: what can never be sent
+   * Publishes at QoS 0, at once or not at all. Returns true when the message was accepted; false
+   * otherwise, also while the client stops and after its end. The payload may change afterwards.
+   * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_PACKET_TOO_LARGE: when it can
+   * never be sent
    */
   post(topic: string, payload: Payload): boolean
   post(topic: string, payload: Payload, more?: unknown): boolean {
@@ -217,7 +228,8 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   /**
-   * Subscribes at once, in any state: messages are routed from now on, `ready` is the grant.
+   * Subscribes without waiting, in any state: messages are routed from now on; `ready` resolves
+   * with the grant.
    * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_SUBSCRIPTION_CONFLICT, ERR_CLOSED
    */
   subscription(filters: Filters, options?: SubscribeOptions): Subscription {
@@ -245,9 +257,11 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   /**
-   * Ends subscriptions on the broker, and the local ones on these filters; messages that waited for a reader are let go. It rejects when it failed for
-   * every filter; for some, see their results.
-   * @throws MqttError ERR_UNSUBSCRIBE_REFUSED, ERR_PACKET_TOO_LARGE, ERR_INVALID_TOPIC, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
+   * Ends subscriptions on the broker, and the local ones on these filters; messages that waited for
+   * a reader are dropped. Rejects when it failed for every filter; if it failed for some, see their
+   * results.
+   * @throws MqttError ERR_UNSUBSCRIBE_REFUSED, ERR_PACKET_TOO_LARGE, ERR_INVALID_TOPIC,
+   * ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
    */
   unsubscribe(
     filters: string | readonly string[],
@@ -273,15 +287,17 @@ export class BaseClient extends Printed implements AsyncDisposable {
       if (error !== undefined) throw error
       return results
     }
-    // The end of the client is no reason to end the process.
+    // A rejection because the client ended must not end the process.
     return tolerant(answer())
   }
 
   /**
-   * Publishes a request with a response topic and gives the message that answers it (section 4.10). Without a connection it waits for one.
-   * @throws MqttError ERR_REMOTE when the responder answers with an error, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL,
-   * ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION, ERR_INVALID_TOPIC, and whatever `subscribe` and `publish` reject with; `outcome` says
-   * whether the request may have arrived
+   * Publishes a request with a response topic and returns the message that answers it (section
+   * 4.10). Waits for a connection if there is none.
+   * @throws MqttError ERR_REMOTE when the responder answers with an error, ERR_TIMEOUT,
+   * ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL, ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION,
+   * ERR_INVALID_TOPIC, and all errors of `subscribe` and `publish`; `outcome` says whether the
+   * request may have arrived
    */
   request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message>
   request(
@@ -294,13 +310,13 @@ export class BaseClient extends Printed implements AsyncDisposable {
     const made =
       requests.get(this) ??
       new Requests({ ...this.#core, publishQueue: this.#core.publishQueue, client: this })
-    // It asks for `closed`, and rejects only to its callers.
+    // `Requests` reads `closed`, which does not mean that the program watches it.
     this.#core.states.watched = watched
     requests.set(this, made)
     return made.request(topic, payload, options, more)
   }
 
-  /** Has hooks called from now on; gives a function that ends it. @throws MqttError ERR_INVALID_OPTION */
+  /** Adds hooks; returns a function that removes them. @throws MqttError ERR_INVALID_OPTION */
   use(hooks: Hooks): Unlisten {
     const core = this.#core
     core.hooks ??= new HookChain(core.states)
@@ -309,7 +325,8 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   /**
-   * Answers requests on these filters with what the handler returns, to the response topic that each names, if `allow` takes it.
+   * Answers requests on these filters: publishes the handler's result to the response topic of each
+   * request, if `allow` permits it.
    * @throws MqttError as `listen`, and ERR_UNSUPPORTED_OPTION on 3.1.1
    */
   async respond(
@@ -327,19 +344,25 @@ export class BaseClient extends Printed implements AsyncDisposable {
     )
   }
 
-  /** Fulfils when everything published at QoS 0 so far was written. @throws MqttError ERR_NOT_CONNECTED, ERR_CONNECTION_LOST */
+  /**
+   * Resolves when everything published at QoS 0 so far was written. @throws MqttError
+   * ERR_NOT_CONNECTED, ERR_CONNECTION_LOST
+   */
   async flush(): Promise<void> {
     await this.#core.publishQueue.draining.flushed()
   }
 
   /**
-   * Ends the client in order: nothing more is handed out, running turns end, the publishes that it was given, acknowledgements and DISCONNECT leave.
-   * Bounded by `timeout`; a lost connection ends the wait. What is not acknowledged by then is given up: each such publish rejects and raises `drop`,
-   * the log has one `warn` line, and Node prints the warning `MQWIRE_UNSENT` with their number. What a `store` keeps is not given up.
-   * Where the session ends with it, `$share` filters are unsubscribed first, and what came of them is handed out to their readers. What is let go
-   * unread shows as a `drop` event, unless the session keeps it. A lost connection is not replaced, unless `reconnect()` or a renewal was just
-   * replacing it; running turns end. Calling it again joins.
-   * Where it takes more than 1,000 ms, a `warn` line of the log names what it waits for.
+   * Ends the client in order: no more messages are handed out, running turns end, and outstanding
+   * publishes, acknowledgements and DISCONNECT are sent. Limited by `timeout`; a lost connection
+   * ends the wait. Publishes that are not acknowledged by then are given up: each rejects and
+   * raises `drop`, one `warn` line is logged, and Node prints the warning `MQWIRE_UNSENT` with
+   * their number. Messages in a `store` are not given up.
+   * If the session ends with the connection, `$share` filters are unsubscribed first, and their
+   * remaining messages are handed out. Messages dropped unread raise `drop`, unless the session
+   * keeps them. A lost connection is not re-established, unless `reconnect()` or a renewal was
+   * replacing it at that moment. A further call joins.
+   * After 1,000 ms, a `warn` line of the log names what is being waited for.
    * @throws MqttError ERR_INVALID_OPTION
    */
   async disconnect(options?: DisconnectOptions): Promise<void> {
@@ -347,8 +370,9 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   /**
-   * As `disconnect()`, and waits for a connection too, if there is none or it is lost while publishes are queued or in flight. Bounded by
-   * `timeout`; the log says as much as there. In Node, a process that ends without it while publishes are on their way prints the warning
+   * As `disconnect()`, but also waits for a connection if there is none, or if it is lost while
+   * publishes are queued or in flight. Limited by `timeout`; logs as `disconnect()` does. In Node,
+   * a process that ends without it while publishes are outstanding prints the warning
    * `MQWIRE_UNSENT`.
    * @throws MqttError ERR_INVALID_OPTION
    */
@@ -357,22 +381,23 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   /**
-   * While there is no connection: tries now, not after the delay. While there is one: nothing, or with `force` a new one in its place, which resumes
-   * the session. Fulfils when the connection is up.
-   * @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED, or what ended the client meanwhile
+   * Without a connection: connects now instead of after the delay. With one: does nothing, or with
+   * `force` replaces it and resumes the session. Resolves when the connection is up.
+   * @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED, or the error that ended the client meanwhile
    */
   reconnect(options?: ReconnectNow): Promise<void> {
     const again = async (): Promise<void> => {
       const { force, reason } = reconnectCall(options)
       await reconnect(this.#core, force, reason)
     }
-    // Most who call it in a listener await nothing.
+    // Callers in listeners usually do not await it, so a rejection must not be unhandled.
     return tolerant(again())
   }
 
   /**
-   * Replaces the list of endpoints. A connection that is up stays; an attempt at an endpoint that is not in the new list is given up. In a listener of
-   * `serverdisconnect` or `connecterror` it also makes the next attempt happen, whatever the failure was.
+   * Replaces the list of endpoints. An open connection stays; an attempt at an endpoint that is not
+   * in the new list is aborted. In a listener of `serverdisconnect` or `connecterror` it also
+   * causes the next attempt, whatever the failure was.
    * @throws MqttError as the constructor for endpoints; ERR_CLOSED
    */
   setBrokers(endpoints: Endpoint | readonly Endpoint[]): void {
@@ -380,24 +405,32 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   /**
-   * Authenticates again on the open connection, with the mechanism of the `auth` option (section 4.12.1).
-   * @throws MqttError ERR_UNSUPPORTED_OPTION without `auth`, ERR_NOT_CONNECTED, ERR_AUTH_FAILED, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
+   * Re-authenticates on the open connection, with the mechanism of the `auth` option (section
+   * 4.12.1).
+   * @throws MqttError ERR_UNSUPPORTED_OPTION without `auth`, ERR_NOT_CONNECTED, ERR_AUTH_FAILED,
+   * ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
    */
   async reauthenticate(options?: ConnectOptions): Promise<void> {
     await reauthenticate(this.#core, connectOptions(options).signal)
   }
 
-  /** What happened so far, counted; all zero unless the `stats` option is on. */
+  /** Counters since the client was created; all zero without the `stats` option. */
   stats(): Stats {
     return snapshot(this.#core)
   }
 
-  /** Cuts the connection without DISCONNECT, so that the server publishes the will. Nothing more is handed out. */
+  /**
+   * Closes the connection without DISCONNECT, so that the server publishes the will. No more
+   * messages are handed out.
+   */
   destroy(): void {
     destroy(this.#core)
   }
 
-  /** Adds a listener; gives a function that removes it. @throws MqttError ERR_INVALID_HANDLER; ERR_INVALID_OPTION for an event that there is not */
+  /**
+   * Adds a listener; returns a function that removes it. @throws MqttError ERR_INVALID_HANDLER;
+   * ERR_INVALID_OPTION for an unknown event
+   */
   on<K extends keyof ClientEvents>(
     type: K,
     listener: (event: ClientEvents[K]) => void,
@@ -435,7 +468,7 @@ function publish(
   }
 }
 
-// Most clients ask nothing.
+// Created on first use, because most clients send no requests.
 const requests = /* @__PURE__ */ new WeakMap<BaseClient, Requests>()
 
 function subscribed(core: Core, { requests, options }: CheckedSubscription): Consumer {
@@ -457,10 +490,10 @@ function assertOpen(states: Core['states'], over: boolean): void {
   if (over) throw closedError(states)
 }
 
-/** What takes a callback in place of `subscribe`. */
+/** Hint for callers that pass a callback to `subscribe`. */
 const noCallback = 'no callback: listen(filters, handler) does'
 
-// What comes from the network has no line of the program: this is where the program called.
+// An error whose stack shows where the program called; network errors have no such line.
 function siteOf(): Error {
   const { stackTraceLimit } = Error as { stackTraceLimit?: number }
   Reflect.set(Error, 'stackTraceLimit', stackTraceLimit && stackTraceLimit + 20)
@@ -484,14 +517,14 @@ export function clientOn(platform: Platform): ClientClass {
   }
 }
 
-/** Makes a client with all options but `signal`, and connects it with that. */
+/** Creates a client with all options except `signal`, and connects it with that. */
 export function connectWith<C extends BaseClient>(
   Client: ClientClass<C>,
 ): (
   endpoints: Endpoint | readonly Endpoint[],
   options?: ClientOptions & ConnectOptions,
 ) => Promise<C> {
-  // A method has its name from its key, in a bundle too.
+  // As a method, the function keeps its name in a bundle.
   const { connect } = {
     async connect(
       endpoints: Endpoint | readonly Endpoint[],

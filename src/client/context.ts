@@ -1,7 +1,7 @@
 /**
- * What every room of one client works with: the platform, the options, the session, events and the log. Types only.
+ * What every folder of one client uses: platform, options, session, events and log. Types only.
  *
- * It names no part of another room; what a room needs of those stands in its own `ports.ts`.
+ * What a folder needs from other folders is in its own `ports.ts`.
  */
 
 import type { Counters } from '../common/counters.js'
@@ -15,7 +15,7 @@ import type { AuthContext, ClientEvents, Logger } from './options/index.js'
 import type { Platform, ReportCode } from './platform.js'
 import type { Session } from './session/session.js'
 
-/** One client, as all of its parts know it. */
+/** One client as all of its parts see it. */
 export interface ClientContext {
   readonly platform: Platform
   readonly options: Config
@@ -23,11 +23,14 @@ export interface ClientContext {
   readonly events: Emitter<ClientEvents>
   /** Undefined unless the `stats` option is on. */
   readonly counters: Counters | undefined
-  /** Undefined until one is used. */
+  /** Undefined until hooks are used. */
   readonly hooks: HookChain | undefined
-  /** The parts are made text only where there is a listener. */
+  /** Writes a log line. `parts` are converted to text only if there is a logger. */
   log(level: keyof Logger, ...parts: readonly unknown[]): void
-  /** Logs what the program should know. Without a logger, and without a listener of `heard`, it is reported: see `platform.ts`. */
+  /**
+   * Logs something that the program should know. Without a logger and without a listener of
+   * `heard`, it is printed: see `platform.ts`.
+   */
   report(
     code: ReportCode,
     text: string | (() => string),
@@ -38,21 +41,32 @@ export interface ClientContext {
 }
 
 /**
- * What attaches to a client without any part of it knowing more than this: enhanced authentication, the renewal of credentials, a session in a store.
+ * A part that only attaches to a client: enhanced authentication, renewal of credentials, a stored
+ * session. No other part knows it.
  *
- * An extra is made with the client's context, and sees no other part. Each member is called at one place; those that are left out cost nothing.
+ * An extra is created with the client's context and sees no other part. Each member is called at
+ * one place and may be omitted.
  */
 export interface Extra {
-  /** CONNECT is about to be made: gives properties for it. What it rejects with ends the attempt. */
+  /** CONNECT is about to be built: returns properties for it. A rejection ends the attempt. */
   begin?(context: AuthContext): Promise<Properties>
-  /** The transport is open: CONNECT leaves once this has fulfilled, at once where it is undefined. `handshake` rejects where no CONNACK says yes. */
+  /**
+   * The transport is open: CONNECT is sent once the returned promise resolves. `handshake` rejects
+   * if no CONNACK accepts the connection.
+   */
   open?(handshake: Promise<void>): Promise<void> | undefined
-  /** CONNACK came, and counts once this has fulfilled: at once where it is undefined. What it rejects with ends the connection. */
+  /**
+   * CONNACK came in; it takes effect once the returned promise resolves. A rejection ends the
+   * connection.
+   */
   verify?(packet: ConnackPacket): Promise<void> | undefined
   /** AUTH came (section 3.15). */
   handleAuth?(packet: AuthPacket): void
-  /** An attempt has led to a connection: at which endpoint, and with what credentials of a function. */
+  /**
+   * An attempt succeeded, at this endpoint and with these credentials, if they came from
+   * `credentials()`.
+   */
   handleUp?(endpoint: ParsedEndpoint, login: Login | undefined): void
-  /** The connection is over, or the client. */
+  /** The connection or the client has ended. */
   handleLost?(error: MqttError): void
 }

@@ -1,5 +1,5 @@
 /**
- * The hooks of one client, in the order in which they came. Made when the first one comes: a client without hooks has none of this.
+ * The hooks of one client, in the order of `use`. Created with the first one.
  */
 
 import { aborted, deferred, onAbort, rejected, tolerant } from '../common/abort.js'
@@ -21,28 +21,28 @@ const checked = /* @__PURE__ */ object<Hooks>({
   deliver: /* @__PURE__ */ optional(callable),
 })
 
-/** The end of the client, and why. */
+/** The end of the client and its reason. */
 interface Ended {
   readonly closed: Promise<unknown>
   readonly why?: string
   readonly failure?: MqttError | undefined
 }
 
-/** A message whose end can be watched. */
+/** A message whose settling can be observed. */
 type Watched = Message & {
   readonly settled: boolean
   settle(reasonCode: number): boolean
   release(): void
 }
 
-/** Of a message without hooks to run. */
+/** The runner for a message without hooks. */
 const direct: HandlerRunner = (handler) => handler()
 
-/** Hooks in use. */
+/** The hooks in use. */
 export class HookChain {
   readonly #hooks = new Set<Hooks>()
   readonly #runners = new WeakMap<Message, HandlerRunner>()
-  /** Publishes that have not settled: what ends each when the client has ended. */
+  /** For each publish in progress, the function that settles it when the client ends. */
   readonly #open = new Set<() => void>()
   readonly #states: Ended
 
@@ -53,22 +53,23 @@ export class HookChain {
     })
   }
 
-  /** Publishes that have gone through none or some, and have not settled. */
+  /** Publishes in hooks or in flight that have not settled. */
   get publishing(): number {
     return this.#open.size
   }
 
-  /** One more; gives what takes it away. @throws MqttError ERR_INVALID_OPTION */
+  /** Adds hooks; returns a function that removes them. @throws MqttError ERR_INVALID_OPTION */
   add(given: Hooks): () => void {
-    // A copy: the same one may come twice.
+    // A copy, so that the same object can be added twice.
     const hooks = checked(given)
     this.#hooks.add(hooks)
     return () => void this.#hooks.delete(hooks)
   }
 
   /**
-   * Goes through the hooks, and publishes in the end; `over` is called when that has settled. The abort of the call's signal and the end of the client settle it
-   * whatever the hooks do; one that goes on after that publishes nothing.
+   * Runs the hooks, then publishes; `over` is called when that has settled. The call's signal and
+   * the end of the client settle it, whatever the hooks do; a hook that continues after that
+   * publishes nothing.
    */
   publish(
     given: PublishCall,
@@ -78,7 +79,7 @@ export class HookChain {
     const { signal } = Object(given.options) as PublishOptions
     const early = deferred<Receipt>()
     let sent: Promise<Receipt> | undefined
-    /** A hook has put a signal of its own in the place of the caller's. */
+    /** A hook has replaced the caller's signal. */
     let isDeaf = false
     let refused: MqttError | undefined
     const first = [...this.#hooks].reduceRight(
@@ -94,7 +95,7 @@ export class HookChain {
         return sent
       },
     )
-    // A publish that reached the client settles by itself.
+    // Once a publish has reached the client, the client settles it.
     const end = (error: MqttError, done: (receipt: Receipt) => void): void => {
       refused ??= error
       if (sent === undefined) early.reject(error)
@@ -121,20 +122,20 @@ export class HookChain {
     }
   }
 
-  /** A message is handed out. What hooks throw is reported. */
+  /** Calls the `deliver` hooks of a message. Errors are reported. */
   deliver(
     message: Message,
     host: { report(code: 'MQWIRE_HANDLER_FAILED', text: string, cause: unknown): void },
   ): void {
     const { settle, release } = Object.getPrototypeOf(message) as Watched
     const settled = new Promise<Settled>((resolve) => {
-      // An object may have several lives: what is set here is for this one.
+      // The object may be reused for other messages, so these replacements belong to this one.
       put(message, 'settle', (reasonCode: number) => {
         resolve({ reasonCode })
         return settle.call(message, reasonCode)
       })
       put(message, 'release', () => {
-        // One that is left to the session is not.
+        // A message that is left to the session is not settled.
         if ((message as Watched).settled) resolve({ reasonCode: 0 })
         release.call(message)
       })
@@ -151,9 +152,9 @@ export class HookChain {
     this.#runners.set(message, run)
   }
 
-  /** Calls a handler, within what `deliver` asked for. */
+  /** Calls a handler inside the runners that `deliver` returned. */
   run(message: Message, handler: (message: Message) => unknown): unknown {
-    // It may have been handed out before there were hooks.
+    // The message may have been handed out before there were hooks.
     return (this.#runners.get(message) ?? direct)(() => handler(message))
   }
 }

@@ -1,7 +1,6 @@
 /**
- * The client for Node: entry file of `mqwire` there.
- *
- * One of the two places that choose a transport. Importing it has no effect.
+ * The entry file of `mqwire` for Node. One of the two places that choose a transport. Importing it
+ * has no side effect.
  */
 import { type Channel, channel } from 'node:diagnostics_channel'
 import { Reads } from '../common/reads.js'
@@ -18,7 +17,8 @@ import { hasSettings, socketSettings, tlsSettings } from './options/check-endpoi
 import type { ClientOptions, ConnectOptions, Endpoint } from './options/index.js'
 import { type Platform, type Print, runtime, spaced } from './platform.js'
 
-// Bun has a `ws` of its own, which does not show the stream that the other transport watches; its WebSocket class is the standard one.
+// Bun replaces `ws` with its own implementation, which hides the stream that `dialWebSocketNode`
+// needs; Bun's WebSocket class is standard.
 const dialPlatformWebSocket = 'bun' in process.versions ? dialWebSocket : dialWebSocketNode
 
 const diallers: Readonly<Record<string, Dial>> = {
@@ -47,7 +47,7 @@ const tlsErrors = [
 
 const channels = new Map<string, Channel>()
 
-/** The channel of an event: `mqwire:connect` and so on. */
+/** The diagnostics channel of an event: `mqwire:connect` and so on. */
 function channelOf(type: string): Channel {
   const known = channels.get(type)
   if (known !== undefined) return known
@@ -56,19 +56,22 @@ function channelOf(type: string): Channel {
   return made
 }
 
-/** Clients that have not ended: the end of the process would end them. Who holds none of them any more has let go of it. */
+/**
+ * Clients that have not ended, to be checked when the process ends. Weak references, so that unused
+ * clients can be collected.
+ */
 const attended = new Set<WeakRef<ClientInternals>>()
 const collected = /* @__PURE__ */ new FinalizationRegistry<WeakRef<ClientInternals>>(forget)
 const mostNamed = 4
 
-/** One listener for all clients, as long as there are any. */
+/** Registers a client; one `exit` listener serves all of them. */
 function attend(given: object): () => void {
   const client = given as ClientInternals
   if (attended.size === 0) process.on('exit', reportUnsent)
   const entry = new WeakRef(client)
   attended.add(entry)
   collected.register(client, entry)
-  // Not before listeners of this turn had their say: one may end the process.
+  // Delayed until listeners of this turn have run, because one of them may end the process.
   return () => queueMicrotask(() => forget(entry))
 }
 
@@ -77,10 +80,10 @@ function forget(entry: WeakRef<ClientInternals>): void {
   if (attended.size === 0) process.off('exit', reportUnsent)
 }
 
-/** True while the process ends: what is emitted for a later turn would come never. */
+/** True while the process exits: deferred warnings would never be emitted. */
 let ending = false
 
-/** Calls back at the end of the process, unless what it gives is called before. */
+/** Calls back when the process exits, unless the returned function is called before. */
 function atEnd(callback: () => void): () => void {
   const listener = (): void => {
     ending = true
@@ -97,7 +100,7 @@ const print: Print = (code, text, detail) => {
       Object.assign(new Error(text), { name: 'MqwireWarning', code, detail }),
     )
   if (ending) return now()
-  // Also reports in a program that ends in this turn.
+  // Also prints when the program ends in this turn.
   const stop = atEnd(now)
   process.emitWarning(text, { type: 'MqwireWarning', code, detail: detail as string })
   process.nextTick(stop)
@@ -108,7 +111,7 @@ const report = spaced(print, (callback) => {
     stop()
     callback()
   }
-  // It keeps no process alive.
+  // Does not keep the process alive.
   const timer = setTimeout(second, 1000).unref()
   const stop = atEnd(() => {
     clearTimeout(timer)
@@ -116,7 +119,7 @@ const report = spaced(print, (callback) => {
   })
 })
 
-/** The process ends: says what is lost with it, and which clients were never connected. */
+/** The process exits: reports what is lost, and clients that were never connected. */
 function reportUnsent(): void {
   ending = true
   const ids: string[] = []
@@ -146,7 +149,9 @@ function reportUnsent(): void {
   )
 }
 
-/** `connect()` was never called, and a call waits for it. */
+/**
+ * Reports a client whose `connect()` was never called although something waits for a connection.
+ */
 function reportUnconnected(client: ClientInternals): void {
   const { publishQueueIfUsed, subscriptions } = client
   const what =
@@ -163,14 +168,15 @@ function reportUnconnected(client: ClientInternals): void {
   )
 }
 
-/** One for all clients. */
+/** Loaded with the first client, for all. */
 let scanner: ReturnType<NonNullable<Platform['loadScanner']>> | undefined
 
 const platform: Platform = {
   ...runtime,
   attend,
   report,
-  // From within a microtask it runs behind the others: a loop that awaits each publish fills one write.
+  // Called within a microtask, it runs after all other microtasks: a loop that awaits each publish
+  // fills one write.
   turnEnd: (callback) => process.nextTick(callback),
   nextTurn: (callback) => void setImmediate(callback),
   trace(type, event) {
@@ -216,7 +222,7 @@ const advice: Readonly<Record<string, string | ((url: URL) => string)>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls: { ca } trusts it',
 }
 
-// The other schemes that the port may be one of.
+// Hint about other schemes that the port may serve.
 function hungUp({ protocol, host }: URL): string {
   if (protocol === 'ws:')
     return `it hung up; for a port of MQTT over TCP mqtt://${host}, for one of TLS wss:?`
@@ -227,7 +233,7 @@ function hungUp({ protocol, host }: URL): string {
     : 'it hung up; port, or a client certificate?'
 }
 
-// `ECONNREFUSED 127.0.0.1:1883`; of several addresses of a name the first that failed so.
+// For example `ECONNREFUSED 127.0.0.1:1883`. If all addresses of a name failed, the first one.
 function described(error: Error, url: URL): string {
   const code = codeOf(error)
   const one = (error instanceof AggregateError && (error.errors[0] as unknown)) || error
@@ -250,12 +256,12 @@ function codeOf(error: unknown): string {
 
 /** An MQTT client; `await using` disconnects it at the end of the block. */
 export class Client extends /* @__PURE__ */ clientOn(platform) {
-  /** Consoles show it by this name, whatever a bundler calls it. */
+  /** Fixed, because bundlers may rename the class. */
   static override readonly name = 'Client'
 }
 
 /**
- * Makes a client and connects it: one endpoint, or a list that is tried in order.
+ * Creates a client and connects it to one endpoint, or to a list that is tried in order.
  * @throws MqttError as `new Client` and `client.connect`
  */
 export const connect: (

@@ -1,21 +1,22 @@
 /**
- * What the client needs of the world around it: time, randomness, timers, and how to dial. The only window out of `src/client`.
+ * What the client needs from its environment: time, randomness, timers, and how to dial.
  *
- * `client/node.ts` and `client/browser.ts` each give one; tests give a scripted one. Nothing else in the client reads a clock or a global.
+ * `client/node.ts` and `client/browser.ts` each provide one; tests use a scripted one. No other
+ * client code reads a clock or draws random numbers.
  */
 import type { Reads } from '../common/reads.js'
 import { longestTimer, type Parser } from '../common/schema.js'
 import type { Dial, SocketOptions, Target, TlsOptions } from '../transport/transport.js'
 import type { FrameScanner } from '../wire/frames.js'
 
-/** Cancels a timer; harmless when it has run. */
+/** Cancels a timer; has no effect after it ran. */
 export type CancelTimer = () => void
 
-/** The world as the client sees it. */
+/** The environment of a client. */
 export interface Platform {
   /** Monotonic milliseconds. */
   now(): number
-  /** Epoch milliseconds: only to compare with times that others gave. */
+  /** Epoch milliseconds; used only to compare with times from outside. */
   date(): number
   /** A number in [0, 1). */
   random(): number
@@ -23,46 +24,68 @@ export interface Platform {
   setTimer(callback: () => void, delay: number): CancelTimer
   /** Runs a callback after the current turn's synchronous code. */
   readonly microtask: (callback: () => void) => void
-  /** Runs a callback when this turn has no microtask left, or soon after it: what is gathered until then leaves together. Absent: `microtask` serves. */
+  /**
+   * Runs a callback when this turn has no microtasks left, or soon after: output gathered until
+   * then is sent together. If absent, `microtask` is used.
+   */
   readonly turnEnd?: (callback: () => void) => void
-  /** Runs a callback after timers, input and everything else that waits had their turn. */
+  /** Runs a callback after timers, I/O and everything else that is due. */
   nextTurn(callback: () => void): void
-  /** Calls back when the machine or the page may have slept, or is back on a network; gives a function that ends that. Absent without such signals. */
+  /**
+   * Calls back when the machine or page may have slept, or the network is back; returns a function
+   * that stops this. Absent without such signals.
+   */
   onWake?(callback: () => void): CancelTimer
-  /** True where timers may come up to a minute late: a hidden page. Absent where they never do. */
+  /**
+   * True while timers may be up to a minute late, as in a hidden page. Absent where they never are.
+   */
   hidden?(): boolean
-  /** Hands every event to a tracer of the program; absent where there is no such thing. */
+  /** Passes every event to a tracer of the program; absent where there is none. */
   trace?(type: string, event: object): void
   /** True when events of this type are traced. */
   traced?(type: string): boolean
-  /** A client was made: its `Parts`, not to be kept alive by this; gives what is called at its end. Absent where the end of a program cannot be observed. */
+  /**
+   * A client was created (`ClientInternals`; must not be kept alive). Returns a function to call at
+   * its end. Absent where the exit of a program cannot be observed.
+   */
   attend?(client: object): () => void
-  /** Prints what no listener in the program takes; absent where there is no console to read. */
+  /** Prints what no listener of the program receives; absent where there is no console. */
   readonly report?: Report
-  /** The URL schemes that have a transport, for a sentence. */
+  /** The supported URL schemes, as text for an error message. */
   readonly schemes: string
-  /** The transport of a URL scheme, or undefined when this platform has none. */
+  /** The transport for a URL scheme; undefined if this platform has none. */
   dialler(scheme: string): Dial | undefined
-  /** Makes the reader of sockets. Absent where the platform has no sockets. */
+  /** Creates the reader of sockets. Absent where the platform has no sockets. */
   reads?(...parts: ConstructorParameters<typeof Reads>): Reads
-  /** Gives memory that need not be zeroed, of exactly this size, where that is cheaper. */
+  /**
+   * Allocates memory of exactly this size that need not be zeroed. Absent where that is not
+   * cheaper.
+   */
   allocate?(size: number): Uint8Array
-  /** Loads the default scanner; fulfils with undefined where the platform has no such scanner. */
+  /** Loads the default scanner; resolves with undefined where there is none. */
   loadScanner?(): Promise<FrameScanner | undefined>
-  /** Keeps the session of a client, its `Parts`, in a store that does not bring what does that. Absent where it would be a part of every bundle. */
+  /**
+   * Loads the session keeper for a client (`ClientInternals`) whose store does not include it.
+   * Absent where it would enlarge every bundle.
+   */
   loadKeeper?(parts: object): Promise<void>
-  /** Did this failure to connect come from TLS? */
+  /** True when this connection failure was caused by TLS. */
   isTlsError(error: unknown): boolean
-  /** A platform error in few words, for example its code, and what to look at where it was dialling this; without anything secret. */
+  /**
+   * A platform error in a few words, such as its code, with a hint for this URL; without secrets.
+   */
   describe(error: Error, url: URL): string
-  /** Name of the first setting of the target that this platform cannot honour, or undefined. */
+  /** Name of the first setting of the target that this platform does not support, or undefined. */
   unsupported(target: Target): string | undefined
-  /** Check the settings of TLS and sockets, on platforms that have them. */
+  /** Check TLS and socket settings, on platforms that have them. */
   readonly tls?: Parser<TlsOptions>
   readonly socket?: Parser<SocketOptions>
 }
 
-/** Calls back once so many milliseconds have passed by the clock or by the calendar: the one may stand still in sleep, the other be set. */
+/**
+ * Calls back once this many milliseconds have passed by the monotonic clock or by the calendar: the
+ * first may stand still during sleep, the second may be changed.
+ */
 export function whenPassed(
   platform: Platform,
   duration: number,
@@ -80,15 +103,15 @@ export function whenPassed(
   return () => cancel()
 }
 
-// Drawn many at a time: a call of the platform costs more than the numbers. None is used twice.
+// Random numbers drawn in batches, because each platform call is expensive. None is used twice.
 const drawn = /* @__PURE__ */ new Uint32Array(64)
 let left = 0
 
-/** The parts of a platform that every runtime has under the same names. */
+/** The parts that are the same in every runtime. */
 export const runtime: Pick<Platform, 'now' | 'date' | 'random' | 'setTimer' | 'microtask'> = {
   now: () => performance.now(),
   date: () => Date.now(),
-  // Response topics and identifiers come from it, and must not be guessed.
+  // Cryptographic, because response topics and identifiers must not be guessable.
   random() {
     if (left === 0) left = crypto.getRandomValues(drawn).length
     left -= 1
@@ -101,7 +124,7 @@ export const runtime: Pick<Platform, 'now' | 'date' | 'random' | 'setTimer' | 'm
   microtask: (callback) => queueMicrotask(callback),
 }
 
-/** What a report is about. Stable: programs and command lines compare against it. */
+/** Subjects of reports. Stable, because programs and command lines compare them. */
 export type ReportCode =
   | 'MQWIRE_HANDLER_FAILED'
   | 'MQWIRE_NOT_CONNECTED'
@@ -109,15 +132,18 @@ export type ReportCode =
   | 'MQWIRE_PUBLISH_REFUSED'
   | 'MQWIRE_UNSENT'
 
-/** A sentence and, below it, details such as a stack. */
+/** The text of a report and details such as a stack. */
 export interface Said {
   readonly text: string
   readonly detail?: string | undefined
 }
 
-/** Reports what `say` gives, which is called where that is printed and only there; `count` is how many it stands for, default 1. */
+/**
+ * Reports the result of `say`, which is called only if it is printed; `count`: number of
+ * occurrences, default 1.
+ */
 export type Report = (code: ReportCode, say: () => Said, count?: number) => void
-/** Prints it. */
+/** Prints a report. */
 export type Print = (code: ReportCode, text: string, detail?: string) => void
 
 interface Waiting {
@@ -126,8 +152,9 @@ interface Waiting {
 }
 
 /**
- * At most one report a second and code, over all clients of a process, as a fault may happen a thousand times a second; the latest of those between
- * follows with their count. `afterSecond` calls back once, in a second or at the end.
+ * Limits reports to one a second for each code, over all clients of a process. Occurrences in
+ * between are counted and reported with the latest one. `afterSecond` calls back once, after a
+ * second or at exit.
  */
 export function spaced(print: Print, afterSecond: (callback: () => void) => void): Report {
   const open = new Map<ReportCode, Waiting>()

@@ -1,5 +1,6 @@
 /**
- * What every entry of the client exports besides `connect` and `Client`: the error class and the public types.
+ * What every client entry exports besides `connect` and `Client`: the error class and the public
+ * types.
  */
 export {
   MqttError,

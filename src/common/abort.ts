@@ -1,9 +1,10 @@
 /**
- * Abort signals in one place: the error that an abort becomes, and a promise that a signal or a deadline can end early.
+ * Abort signals: the error of an abort, promises that a signal can end early, and promises whose
+ * unhandled rejections stay silent.
  */
 import { isProgramFault, MqttError, type Outcome } from '../errors.js'
 
-/** The typed error of an aborted operation: `name` is `'AbortError'`, `cause` the signal's reason. */
+/** The error of an aborted operation: `name` is `'AbortError'`, `cause` the signal's reason. */
 export function aborted(signal: AbortSignal | undefined, outcome: Outcome = 'not-sent'): MqttError {
   return new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason, outcome })
 }
@@ -18,10 +19,13 @@ interface Watch {
   readonly listener: () => void
 }
 
-// One listener for each signal, however many operations share it.
+// One listener for each signal, shared by all operations.
 const watches = new WeakMap<AbortSignal, Watch>()
 
-/** Calls back, with a function of its own, when the signal aborts, at once if it has; gives a function that stops listening. */
+/**
+ * Calls back when the signal aborts, or at once if it already has; returns a function that stops
+ * listening. `callback` must be a new function for each call.
+ */
 export function onAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
   if (signal?.aborted) callback()
   if (signal === undefined || signal.aborted) return nothing
@@ -47,16 +51,19 @@ function watch(signal: AbortSignal): Watch {
   return made
 }
 
-// One for all: there are many promises.
+// Shared, because there are many promises.
 function nothing(): void {}
 
-/** The same promise; a rejection that is not awaited stays silent. */
+/** Returns the same promise; an unhandled rejection stays silent. */
 export function silent<T>(promise: Promise<T>): Promise<T> {
   promise.catch(nothing)
   return promise
 }
 
-/** A promise that settles with it; a rejection that is not awaited stays silent, unless the program is at fault. */
+/**
+ * A promise that settles in the same way; an unhandled rejection stays silent, unless the program
+ * is at fault.
+ */
 export function tolerant<T>(promise: Promise<T>): Promise<T> {
   const outcome: Promise<T> = new Promise((resolve, reject) => {
     promise.then(resolve, (error: unknown) => {
@@ -67,7 +74,7 @@ export function tolerant<T>(promise: Promise<T>): Promise<T> {
   return outcome
 }
 
-/** A silent promise with its handles outside. */
+/** A silent promise with its functions. */
 export interface Deferred<T> {
   readonly promise: Promise<T>
   readonly resolve: (value: T) => void
@@ -84,7 +91,7 @@ export function deferred<T>(): Deferred<T> {
   return { promise: silent(promise), resolve, reject }
 }
 
-/** The promise, unless the signal aborts first: then the typed error of that. */
+/** The promise, unless the signal aborts first: then rejects with ERR_ABORTED. */
 export function within<T>(
   promise: Promise<T>,
   signal: AbortSignal | undefined,
@@ -105,7 +112,7 @@ export function within<T>(
   })
 }
 
-/** A promise that is rejected already; silent when it is not awaited, unless the program is at fault. */
+/** A rejected promise; silent if unhandled, unless the program is at fault. */
 export function rejected(error: unknown): Promise<never> {
   const promise = Promise.reject(error)
   return isProgramFault(error) ? promise : silent(promise)

@@ -1,17 +1,18 @@
 /**
- * Counters for every fact in the life of a client. They exist only when the `stats` option is on: without it nothing is counted and nothing is paid.
+ * The counters of a client. They exist only with the `stats` option, so counting costs nothing
+ * without it.
  */
 
-/** Facts that are counted where they happen. */
+/** Counters, increased where things happen. */
 export class Counters {
   connects = 0
   disconnects = 0
-  /** Attempts that failed, and connections that were lost, by error code. */
+  /** Failed attempts and lost connections, by error code. */
   readonly failures = new Map<string, number>()
   reconnectAttempts = 0
   subscribes = 0
   unsubscribes = 0
-  /** Filters, publishes and connections that the server refused. */
+  /** Filters, publishes and connections refused by the server. */
   refusals = 0
   publishesSent = 0
   publishesAcked = 0
@@ -24,7 +25,7 @@ export class Counters {
   tooLarge = 0
   duplicates = 0
   unclaimed = 0
-  /** Subscription Identifiers of messages that no matching subscription here has. */
+  /** Subscription Identifiers in messages that no matching subscription has. */
   unknownIdentifiers = 0
   /** Messages that a handler gave up on. */
   handlerFailures = 0
@@ -45,22 +46,24 @@ export class Counters {
     this.pings += 1
   }
 
-  /** One that was not asked for says nothing about the round trip. */
+  /** An unexpected PINGRESP says nothing about the round trip. */
   handlePong(now: number): void {
     if (this.#pingedAt >= 0) this.pingRoundTrip = now - this.#pingedAt
     this.#pingedAt = -1
   }
 
-  /** One more failure of a kind. */
+  /** Counts a failure by its code. */
   fail(code: string): void {
     this.failures.set(code, (this.failures.get(code) ?? 0) + 1)
   }
 }
 
-/** Facts that are counted one by one. */
+/** Names of the numeric counters. */
 type Fact = { [K in keyof Counters]: Counters[K] extends number ? K : never }[keyof Counters]
 
-/** One more of a fact, where anything is counted. What happens with each packet is counted in place. */
+/**
+ * Increases a counter, if there are counters. Events of every packet are counted in place instead.
+ */
 export function tally({ counters }: { readonly counters: Counters | undefined }, fact: Fact): void {
   if (counters !== undefined) counters[fact] += 1
 }

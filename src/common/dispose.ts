@@ -1,7 +1,9 @@
 /**
- * `using` and `await using` for every runtime: the global types for compilers whose library lacks them, and the symbols where the runtime has them.
+ * `using` and `await using` for every runtime: the global types for compilers whose library lacks
+ * them, and the symbols.
  *
- * A runtime without the symbols gets registered ones, so that the methods exist and nothing throws. No global is written to.
+ * A runtime without the symbols gets registered ones, so that the methods exist and nothing throws.
+ * No global is changed.
  */
 declare global {
   interface SymbolConstructor {
@@ -16,10 +18,10 @@ declare global {
   }
 }
 
-/** `Symbol.dispose`, or a stand-in where the runtime has none. */
+/** `Symbol.dispose`, or a replacement if the runtime has none. */
 export const disposeSymbol: typeof Symbol.dispose =
   Symbol.dispose ?? (Symbol.for('Symbol.dispose') as typeof Symbol.dispose)
 
-/** `Symbol.asyncDispose`, or a stand-in where the runtime has none. */
+/** `Symbol.asyncDispose`, or a replacement if the runtime has none. */
 export const asyncDisposeSymbol: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as typeof Symbol.asyncDispose)

@@ -1,7 +1,9 @@
 /**
- * Typed events, the same in browsers and Node. A listener that throws is reported and counted; the others still run.
+ * Typed events, the same in browsers and Node. A listener that throws is reported and counted; the
+ * others still run.
  *
- * Emitting calls the listeners in the order in which they were added: at once, or when the transition that is under way is complete.
+ * Listeners are called in the order in which they were added: immediately, or when the current
+ * transition is complete.
  */
 
 import { onAbort } from './abort.js'
@@ -9,7 +11,7 @@ import { disposeSymbol } from './dispose.js'
 import { assertHandler, boolean, object, optional, signal as parseSignal } from './schema.js'
 import { SparseMap } from './sparse.js'
 
-/** How a listener is added: `ListenerOptions` of clients. */
+/** Options of `on`, as in clients. */
 interface ListenerOptions {
   readonly once?: boolean | undefined
   readonly signal?: AbortSignal | undefined
@@ -25,26 +27,26 @@ const listenerOptions = object<ListenerOptions>({
 
 type Listener<T> = (event: T) => void
 
-/** What has an emitter. */
+/** The owner of an emitter. */
 export interface EmitterOwner {
   /** A listener threw. */
   handleListenerFailed(error: unknown, type: string): void
-  /** Sees every event before the listeners do. */
+  /** Receives every event before the listeners. */
   trace?(type: string, event: object): void
-  /** A listener was added: what `has` answers may have changed. */
+  /** A listener was added: the result of `has` may have changed. */
   handleListenerAdded?(): void
 }
 
-/** Event name to event object. */
+/** Emits events; `Events` maps names to event objects. */
 export class Emitter<Events extends object> {
-  /** Listeners that threw. */
+  /** Number of listeners that threw. */
   failures = 0
-  /** Per type: each listener, with what ends its signal's watch. */
+  /** By event: each listener, with the function that stops watching its signal. */
   readonly #listeners = new SparseMap<keyof Events, Map<Listener<never>, () => void>>()
   readonly #owner: EmitterOwner
-  /** Transitions under way, one inside the other. */
+  /** Depth of nested transitions. */
   #open = 0
-  /** What is emitted when they are complete. */
+  /** Events to emit when they are complete. */
   #due: (() => void)[] | undefined
 
   constructor(owner: EmitterOwner) {
@@ -74,18 +76,21 @@ export class Emitter<Events extends object> {
     return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
   }
 
-  /** True when there is a listener: events that cost something to make are made only then. */
+  /** True when there is a listener, so that expensive events are created only then. */
   has(type: keyof Events): boolean {
     return (this.#listeners.get(type)?.size ?? 0) > 0
   }
 
-  /** Makes a change of several steps: its events are emitted when it is complete, those that listeners cause meanwhile too, in this order. */
+  /**
+   * Runs a change of several steps. Its events, including those that listeners cause meanwhile, are
+   * emitted in order when it is complete.
+   */
   transition(change: () => void): void {
     this.#open += 1
     try {
       change()
     } finally {
-      // While events are emitted, changes by listeners are part of the same change: their events come next.
+      // Still counts as open while emitting, so that events caused by listeners are queued behind.
       if (this.#open === 1)
         for (let emit = this.#due?.shift(); emit; emit = this.#due?.shift()) emit()
       this.#open -= 1
@@ -118,7 +123,7 @@ export class Emitter<Events extends object> {
     }
   }
 
-  /** The end: events that are due are emitted first. */
+  /** Removes all listeners, after pending events were emitted. */
   clear(): void {
     this.transition(() => this.#defer(() => this.#forget()))
   }

@@ -1,17 +1,20 @@
 /**
- * Memory of messages that have to outlive the read that brought them: copied out of it many at a time, or lent where it was read into.
+ * Memory of messages that outlive the read that brought them: copied out of it many at a time, or
+ * lent in the read buffer.
  *
- * A piece holds a stretch of a read, up to 7 KiB: copying and making it costs far less than one array for each message, and a message that is kept
- * for ever pins no more than that. A larger message has a piece of its own. What waits for long in a piece that it hardly fills moves out of it, so
- * that memory is what is counted. Borrowed messages lie in the read window itself where that can be lent, else in a piece that is used again.
+ * A piece is a copy of a stretch of a read, up to 7 KiB: far cheaper than an array for each
+ * message, and a message kept for ever pins no more than that. Larger messages get pieces of their
+ * own. A message that waits for long in a piece that it hardly fills is copied out, so that the
+ * memory used is close to the memory counted. Borrowed messages stay in the read window if it can
+ * be lent, otherwise in a piece that is reused.
  */
 import type { PublishView } from '../wire/publish.js'
 
-/** Most bytes that messages share: with the objects around them less than 8 KiB. */
+/** Most bytes shared by messages; with the objects, less than 8 KiB. */
 const pieceSize = 7 * 1024
-/** Bytes of a read that go into the piece which all share, rather than into one of their own. */
+/** Reads up to this size go into the piece shared by all connections. */
 const smallRead = 1024
-/** Bytes of a piece that is used again, at least; and times that it is found lent before it is given up. */
+/** Minimum size of a reusable piece, and how often it may be found lent before it is replaced. */
 const leastLendable = 1024
 const mostMisses = 64
 const nothing = new Uint8Array(0)
@@ -19,16 +22,16 @@ const nothing = new Uint8Array(0)
 /** Bytes that messages lie in. */
 export class Piece {
   readonly bytes: Uint8Array
-  /** What `bytes` is a view of, and from where. */
+  /** Buffer and offset of `bytes`. */
   readonly buffer: ArrayBuffer
   readonly offset: number
-  /** A read window: reads go into it again once nothing is lent. */
+  /** True for a read window: it is read into again once nothing is lent. */
   readonly window: boolean
-  /** Borrowed messages in it that were not given back. */
+  /** Number of borrowed messages in it that are not released. */
   lent = 0
   #used = 0
   #owner: symbol | undefined
-  /** Several got messages of it. */
+  /** Several consumers have messages in it. */
   mixed = false
 
   constructor(bytes: Uint8Array, window = false) {
@@ -38,7 +41,10 @@ export class Piece {
     this.window = window
   }
 
-  /** Notes who got a message of so many bytes; a symbol, as the piece may be there for longer than they are. */
+  /**
+   * Records that a consumer got a message of this size. A symbol, because the piece may outlive its
+   * consumers.
+   */
   give(owner: symbol, size: number): void {
     this.#used += size
     if (this.#owner === owner) return
@@ -46,38 +52,40 @@ export class Piece {
     this.#owner = owner
   }
 
-  /** True when what waits here for one owner may keep much more than itself alive. */
+  /** True when messages of one consumer may keep much more memory alive than their own. */
   get wasteful(): boolean {
     return this.window || this.mixed || this.#used * 2 < this.bytes.length
   }
 }
 
-// For what comes in by itself: an array for each would cost far more than the bytes. The array is never visible through a message.
+// Shared by all connections for single small messages, for which an array each would cost far more
+// than the bytes. Its array is never visible through a message.
 let common: Piece | undefined
 let commonUsed = 0
 
-/** Makes pieces out of one connection's reads. */
+/** Creates pieces from the reads of one connection. */
 export class Pieces {
-  /** The latest piece, and what stretch of which array it copies. */
+  /** The latest piece, and the stretch of the source array that it copies. */
   #piece: Piece | undefined
-  /** It is the one that all share. */
+  /** The latest piece is the shared one. */
   #shared = false
-  /** What a borrowed message lies in: overwritten as soon as it is given back. */
+  /** The piece for borrowed messages, overwritten once they are released. */
   #lendable: Piece | undefined
   #misses = 0
   #source: Uint8Array = nothing
   #from = 0
   #to = 0
-  /** Places in the latest piece are those in its source, less this. */
+  /** Subtract this from positions in the source to get positions in the latest piece. */
   shift = 0
 
   /**
-   * The piece that holds what `view` shows, from the properties to the end of the payload; what lies behind it up to `limit` comes along.
-   * @param seen whether the program may see the piece's array
+   * The piece that contains the message of `view`, from its properties to the end of its payload;
+   * what follows up to `limit` is copied along.
+   * @param seen true when the program may see the piece's array
    */
   hold(view: PublishView, limit: number, seen = true): Piece {
     const { bytes, propertiesStart, payloadEnd, apart } = view
-    // Each who gets such a payload, but for the first, has a copy.
+    // The first consumer gets the payload itself, each other one a copy.
     if (apart !== undefined) {
       const given = this.#source === apart
       this.#source = apart
@@ -101,14 +109,14 @@ export class Pieces {
     return piece
   }
 
-  /** The same for a message that is borrowed, and says so in `lent` of the piece. */
+  /** The same for a borrowed message, which is counted in the piece's `lent`. */
   lend(view: PublishView, limit: number): Piece {
     const { bytes, propertiesStart, payloadEnd, apart } = view
     const size = payloadEnd - propertiesStart
     if (apart !== undefined || size > pieceSize) return this.hold(view, limit)
     const latest = this.#lendable
     if (latest !== undefined && latest.lent > 0) {
-      // A reader that has borrowed it for long, or never gives it back, keeps it.
+      // If it stays lent for long, it is left to the borrower and replaced.
       this.#misses += 1
       if (this.#misses % mostMisses === 0) this.#lendable = undefined
       return this.hold(view, limit)
@@ -135,7 +143,7 @@ export class Pieces {
     return common
   }
 
-  /** The bytes of the read are about to change: pieces of it are complete. */
+  /** The read buffer is about to change: its pieces are complete. */
   forget(): void {
     this.#piece = undefined
     this.#source = nothing

@@ -1,12 +1,16 @@
 /**
- * When an operation has ended, and with what. Operations that end by one failure get the same error, each with its own outcome.
+ * Outcomes and errors of ended operations. Operations that end because of one failure get the same
+ * error, each with its own outcome.
  */
 import { MqttError, type Outcome } from '../errors.js'
 
-/** A QoS 0 publish with a payload of this many bytes or more settles when the payload was written; a smaller one, when it was handed over. */
+/**
+ * A QoS 0 publish with a payload of this many bytes or more resolves when it was written; a smaller
+ * one, when it was handed over.
+ */
 export const largePayload = 32 * 1024
 
-/** The same failure, with what it means for one message. */
+/** The same error with another outcome. */
 export function withOutcome(error: unknown, outcome: Outcome): MqttError {
   if (!MqttError.is(error))
     return new MqttError('ERR_CONNECTION_LOST', undefined, {
@@ -19,7 +23,7 @@ export function withOutcome(error: unknown, outcome: Outcome): MqttError {
     : new MqttError(error.code, error.message, { ...error, outcome, cause: error.cause })
 }
 
-/** What calls get once the client is closed; `states` knows why. */
+/** The error of calls on a closed client; `states` knows the reason. */
 export function closedError(states?: {
   readonly why?: string
   readonly failure?: MqttError | undefined
@@ -37,12 +41,12 @@ interface Result {
   readonly error: MqttError | undefined
 }
 
-/** What failed first; undefined when nothing did. */
+/** The first error; undefined when there is none. */
 export function firstError(results: readonly Result[]): MqttError | undefined {
   return results.find(({ error }) => error !== undefined)?.error
 }
 
-/** What failed first where everything did. */
+/** The first error if every result is one. */
 export function errorOfAll(results: readonly Result[]): MqttError | undefined {
   return results.every(({ error }) => error !== undefined) ? results[0]?.error : undefined
 }

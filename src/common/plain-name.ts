@@ -1,5 +1,5 @@
 /**
- * Names that callers choose: such that they may stand in keys, client identifiers and errors.
+ * Names chosen by callers that are safe in keys, client identifiers and errors.
  */
 import { type Parser, that } from './schema.js'
 

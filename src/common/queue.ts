@@ -1,10 +1,11 @@
 /**
- * A first-in first-out queue from whose middle elements can be taken in constant time: a doubly linked list through the elements themselves.
+ * A first-in first-out queue with removal from the middle in constant time: a doubly linked list
+ * through the elements themselves.
  *
- * An element is in one queue at most. It has no bound of its own; its owner keeps one.
+ * An element can be in only one queue. It has no bound; its owner must limit it.
  */
 
-/** What an element of a queue of `T` carries. */
+/** The links in an element of a queue of `T`. */
 export interface Linked<T> {
   previous: T | undefined
   following: T | undefined
@@ -24,7 +25,7 @@ export class Queue<T extends Linked<T>> {
     this.length += 1
   }
 
-  /** Puts an element before all others. */
+  /** Adds an element before all others. */
   unshift(element: T): void {
     element.previous = undefined
     element.following = this.first
@@ -34,7 +35,7 @@ export class Queue<T extends Linked<T>> {
     this.length += 1
   }
 
-  /** Takes out an element, wherever it stands. */
+  /** Removes an element from any place. */
   remove(element: T): void {
     const { previous, following } = element
     if (previous === undefined) this.first = following

@@ -1,18 +1,19 @@
 /**
- * Where reads go. All quiet connections of a thread share one window, because each read is consumed before the next begins; a connection that lends
- * its memory to borrowed messages has windows of its own.
+ * Buffers that transports read into. All quiet connections of a thread share one window, because
+ * each read is consumed before the next begins. A connection that lends memory to borrowed messages
+ * has its own windows.
  *
- * A socket keeps the array that it was given last until it reads again: the shared window is never lent. A window of which something is lent is
- * never read into.
+ * A socket keeps the array that it was last given until it reads again, so the shared window is
+ * never lent. A window with lent messages is never read into.
  */
 import type { ReadWindow } from '../wire/frames.js'
 import { Piece } from './message-memory.js'
 
 /** Bytes of a window. */
 export const windowSize = 65_536
-/** Windows of one connection; when all are lent, messages that wait move out of them. */
+/** Most windows of one connection; when all are lent, waiting messages are copied out. */
 const mostWindows = 4
-/** Bytes of a read from which on a connection is busy enough for windows of its own. */
+/** From this size of a read on, a connection counts as busy and gets its own windows. */
 const busyRead = 4096
 
 let shared: ReadWindow | undefined
@@ -22,34 +23,39 @@ function readWindow(): ReadWindow {
   return { bytes, data: new DataView(bytes.buffer) }
 }
 
-/** A window that is not shared, and the piece that messages in it lie in. */
+/** A window that is not shared, with the piece for messages in it. */
 interface LentWindow extends ReadWindow {
   readonly piece: Piece
 }
 
 /** The windows of one connection. */
 export class Windows {
-  /** Where reads go instead of the thread's window: of a scanner that reads there in place. Shared as well. */
+  /**
+   * Used instead of the thread's window: the window of a scanner that scans in place. Also shared.
+   */
   instead: ReadWindow | undefined
   #own: LentWindow[] = []
-  /** What the transport was given, and has not read into. */
+  /** The window that the transport was given and has not read into. */
   #given: ReadWindow | undefined
   #piece: Piece | undefined
   /** The latest read was large. */
   #busy = false
 
-  /** The piece of the window that was taken last, where it may be lent. */
+  /** The piece of the latest window, if it may be lent. */
   get piece(): Piece | undefined {
     return this.#piece
   }
 
-  /** Where the next read may go. `lends`: messages are borrowed here. `moveOut` makes messages that wait leave their windows. */
+  /**
+   * The window for the next read. `lends`: there are consumers that borrow messages. `moveOut`
+   * copies waiting messages out of their windows.
+   */
   give(lends: boolean, moveOut: () => void): ReadWindow {
     this.#given ??= lends && this.#busy ? (this.#free() ?? this.#another(moveOut)) : this.#shared()
     return this.#given
   }
 
-  /** So many bytes were read into what was given last. */
+  /** This many bytes were read into the last window. */
   take(length: number): ReadWindow {
     const window = this.#given ?? this.#shared()
     this.#given = undefined
@@ -74,7 +80,8 @@ export class Windows {
       moveOut()
       const free = this.#free()
       if (free !== undefined) return free
-      // A borrower still holds it: no read goes into it again, and it is freed when the borrower is done.
+      // A borrower still holds it: it is not read into again, and is freed when the borrower has
+      // finished.
       this.#own.shift()
     }
     const made = readWindow()

@@ -1,28 +1,35 @@
 /**
- * Reads of transports that ask where they may go, as sockets do: into windows, or to where the rest of a large payload is to stay.
+ * Buffers for transports that ask where to read to, as sockets do: windows, or the final place of a
+ * large payload.
  *
- * Platforms that have sockets give it to their connections; without it such reads are copied, as chunks are. It may assume that a read is consumed
- * before the next one begins.
+ * Used on platforms with sockets; elsewhere, chunks are copied. A read must be consumed before the
+ * next one begins.
  */
 import type { ReadWindow } from '../wire/frames.js'
 import type { Piece } from './message-memory.js'
 import { Windows } from './read-windows.js'
 
-/** What is read of a packet that follows a large one before its payload has a place: the room for each byte that came, and what stands before it. */
+/**
+ * How much to read of a packet that follows a large one: a share of the last payload, and its head.
+ * Little, because it must be copied if its payload gets a place of its own.
+ */
 const peekShare = 16
 const peekHead = 512
 
-/** Who may hold memory that reads went into. */
+/** The owner of messages in read buffers. */
 export interface Lender {
   readonly borrowers: { readonly size: number }
   moveOut(must: boolean): void
 }
 
-/** Whose packets the reads are cut into. */
+/** The receiver of reads. */
 export interface ReadTaker {
-  /** Where the rest of a large payload may be read into. */
+  /** Where the rest of a large payload can be read into. */
   readonly room: Uint8Array | undefined
-  /** Takes the first `length` of these bytes; without any, those in the room that was given. `window` is what they lie in, where that may be lent. */
+  /**
+   * Processes the first `length` bytes; without `bytes`, they are in `room`. `window` is the piece
+   * of the window, if it may be lent.
+   */
   receive(
     bytes: Uint8Array | undefined,
     length: number,
@@ -31,7 +38,7 @@ export interface ReadTaker {
   ): void
 }
 
-/** The reads of one connection. */
+/** The read buffers of one connection. */
 export class Reads {
   readonly #router: Lender
   readonly #taker: ReadTaker
@@ -43,14 +50,14 @@ export class Reads {
     this.#taker = taker
   }
 
-  /** Reads go here instead of the thread's window: for a scanner that reads in place. */
+  /** Reads into this window instead of the thread's, for a scanner that scans in place. */
   useWindow(window: ReadWindow | undefined): void {
     this.#windows.instead = window
   }
 
   /** As {@link Sink.buffer}. */
   buffer(): Uint8Array {
-    // The rest of a large payload goes where it is to stay.
+    // The rest of a large payload is read directly into its final place.
     const before = this.#room
     this.#room = this.#taker.room
     if (this.#room !== undefined) return this.#room
@@ -58,7 +65,8 @@ export class Reads {
       this.#router.moveOut(true),
     )
     const latest = before?.buffer.byteLength ?? 0
-    // Behind one that no window holds there may be another: of that, only what makes room for the rest need be copied.
+    // After a payload larger than a window, another one may follow: reads only a small part,
+    // because that is copied.
     return latest < bytes.length ? bytes : bytes.subarray(0, latest / peekShare + peekHead)
   }
 

@@ -1,14 +1,15 @@
 /**
- * A first-in first-out queue in an array that is used round and round: nothing is moved or allocated while its length stays.
+ * A first-in first-out queue in a ring buffer: nothing is moved or allocated while its length is
+ * stable.
  *
- * It has no bound of its own; its owner keeps one. Empty, it holds no more than a few slots.
+ * It has no bound; its owner must limit it. When empty, it keeps only a few slots.
  */
 
-/** Slots of a queue that is used for the first time, and those that an empty one may keep. */
+/** Initial number of slots, and the most that an empty queue keeps. */
 const leastSlots = 16
 const mostIdleSlots = 1024
 
-/** Shared by all that are empty: nothing is ever written to it. */
+/** Shared by all empty queues; never written to. */
 const noSlots: undefined[] = []
 
 /** FIFO of `T`. */
@@ -44,14 +45,17 @@ export class Ring<T> {
     return value
   }
 
-  /** The element that stands at a place, counted from the oldest; undefined behind the youngest. */
+  /** The element at an index, counted from the oldest; undefined beyond the youngest. */
   at(index: number): T | undefined {
     return index < this.#length
       ? this.#slots[(this.#head + index) & (this.#slots.length - 1)]
       : undefined
   }
 
-  /** Takes out the oldest element that fits, keeping the order of the rest; linear in those before it. */
+  /**
+   * Removes the oldest matching element and keeps the order of the rest; linear in the number
+   * before it.
+   */
   take(fits: (value: T) => boolean): T | undefined {
     const slots = this.#slots
     const head = this.#head
@@ -67,13 +71,13 @@ export class Ring<T> {
     return undefined
   }
 
-  /** Shows so many of the youngest elements. */
+  /** Visits the youngest `count` elements. */
   youngest(count: number, visit: (value: T) => void): void {
     for (let index = Math.max(0, this.#length - count); index < this.#length; index++)
       visit(this.at(index) as T)
   }
 
-  /** The oldest element that fits; linear. */
+  /** The oldest matching element; linear. */
   find(fits: (value: T) => boolean): T | undefined {
     for (let index = 0; index < this.#length; index++) {
       const value = this.at(index) as T
@@ -82,14 +86,14 @@ export class Ring<T> {
     return undefined
   }
 
-  /** Everything in order; the queue is empty afterwards. */
+  /** Removes and returns everything in order. */
   drain(): T[] {
     const all = Array.from({ length: this.#length }, (_, index) => this.at(index) as T)
     this.#reset()
     return all
   }
 
-  // Twice as many: their number is a power of 2.
+  // Doubles the slots; their number is always a power of 2.
   #grow(): void {
     const all = this.drain()
     this.#length = all.length

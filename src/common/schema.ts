@@ -1,40 +1,45 @@
 /**
- * Parsing of option objects: each field has a parser that gives the checked value or throws a typed error naming the option and what it may be.
+ * Parsers for option objects. The parser of a field returns the checked value, or throws a typed
+ * error that names the option and its allowed values.
  *
- * The caller's object is read once and never written to; what comes out is a frozen copy with every field present.
+ * The caller's object is read once and never changed; the result is a frozen copy with every field
+ * present.
  */
 
 import { MqttError, type MqttErrorCode, printable, programFault, textOf } from '../errors.js'
 import { utf8Length } from '../wire/utf8.js'
 import { isObject } from '../wire/writer.js'
 
-/** Longest duration that timers take, in milliseconds. */
+/** Longest delay of timers, in milliseconds. */
 export const longestTimer = 2_147_483_647
 
-/** Checks one value; `path` names it in errors. */
+/** Checks a value; `path` names it in errors. */
 export type Parser<T> = (value: unknown, path: string) => T
 
-/** Checks an object; without a `path` it stands for itself. */
+/** Checks an object; `path` is empty for a whole options object. */
 export type Options<T> = (value: unknown, path?: string) => T
 
 /** One parser per field. */
 export type Schema<T> = { readonly [K in keyof T]-?: Parser<T[K]> }
 
-/** What a schema's parsers give. */
+/** The result type of a schema. */
 export type Parsed<S> = { readonly [K in keyof S]: S[K] extends Parser<infer T> ? T : never }
 
-/** An error about an option, an argument or a field of one; without a message it is that of the code. */
+/**
+ * An error about an option, an argument or one of its fields; by default with the message of the
+ * code.
+ */
 export function optionError(code: MqttErrorCode, option: string, message?: string): MqttError {
   return new MqttError(code, message, { option })
 }
 
-/** Refuses an option. `data`: of the right type, so that it may come from the program's data. */
+/** Refuses an option. `data`: the type is right, so the value may come from the program's data. */
 export function invalid(path: string, expected: string, data = false): never {
   const error = optionError('ERR_INVALID_OPTION', path, `${path} must be ${expected}`)
   throw data ? error : programFault(error)
 }
 
-/** Refuses an argument that a call does not take: a callback, or another one. @throws MqttError ERR_INVALID_OPTION */
+/** Refuses an extra argument, such as a callback. @throws MqttError ERR_INVALID_OPTION */
 export function assertLast(
   more: unknown,
   callback = 'no callback: await the promise',
@@ -45,12 +50,12 @@ export function assertLast(
   throw programFault(optionError('ERR_INVALID_OPTION', 'options', `this call takes ${takes}`))
 }
 
-/** What cannot be honoured here. */
+/** The error for an option that is not supported here. */
 export function unsupported(option: string, where = 'on MQTT 3.1.1'): MqttError {
   return optionError('ERR_UNSUPPORTED_OPTION', option, `unsupported option: ${option} ${where}`)
 }
 
-/** Refuses options by the name of the first. @throws MqttError ERR_UNSUPPORTED_OPTION */
+/** Refuses options, naming the first. @throws MqttError ERR_UNSUPPORTED_OPTION */
 export function assertNone([refused]: readonly string[]): void {
   if (refused !== undefined) throw unsupported(refused)
 }
@@ -63,12 +68,12 @@ export function assertHandler(value: unknown, option: string, hint = ''): void {
     )
 }
 
-/** The beginning of what was given, safe to print. */
+/** The beginning of a text, safe to print. */
 export function quoted(given: string): string {
   return `"${printable(given.length > 64 ? `${given.slice(0, 64)}…` : given)}"`
 }
 
-/** Names that other clients have and we do not, and what stands for them. */
+/** Names in other clients, and what to use here. */
 const former = {
   option: `ca cert key pfx:tls of the endpoint
 rejectUnauthorized:tls.insecure of the endpoint
@@ -87,8 +92,8 @@ close end offline:disconnect, state`,
 }
 
 /**
- * Refuses a name, and gives what stands for it, or the one that is most like it: of the pairs of neighbouring letters many are the same. `path` is the
- * option at fault.
+ * Refuses an unknown name and suggests a replacement, or the most similar name (by common pairs of
+ * letters). `path` is the option at fault.
  */
 export function unknown(
   path: string,
@@ -114,7 +119,10 @@ function likeness(given: string, name: string): number {
   return shared / (given.length + name.length)
 }
 
-/** What passes a test, as it is. The error shows what was given where that is no secret. Of the type `data`, any value may come from the program's data. */
+/**
+ * A value that passes a test, unchanged. With `shown`, the error includes the value, so it must not
+ * be secret. Values of the type `data` may come from the program's data.
+ */
 export function that<T>(
   passes: (value: unknown) => boolean,
   expected: string,
@@ -130,7 +138,7 @@ export function that<T>(
   }
 }
 
-/** A whole number in a range. */
+/** An integer in a range. */
 export function integer(min: number, max: number, unit = ''): Parser<number> {
   return that(
     (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
@@ -165,7 +173,7 @@ export const boolean: Parser<boolean> = that(
 
 export const string: Parser<string> = that((value) => typeof value === 'string', 'a string')
 
-/** A string that fits a UTF-8 Encoded String (section 1.5.4). */
+/** A string that can be sent as a UTF-8 Encoded String (section 1.5.4). */
 export const text: Parser<string> = that(
   (value) => {
     const length = typeof value === 'string' ? utf8Length(value) : -1
@@ -176,21 +184,21 @@ export const text: Parser<string> = that(
   'string',
 )
 
-/** Anything that can be called; what it takes is up to the caller's types. */
+/** Any function; its parameters are up to the caller's types. */
 export const callable: Parser<never> = that((value) => typeof value === 'function', 'a function')
 
-/** What the parser takes, or a function; what that takes is up to the caller's types. */
+/** A value that the parser accepts, or any function. */
 export function orFunction<T>(parse: Parser<T>): Parser<never> {
   return (value, path) => (typeof value === 'function' ? value : parse(value, path)) as never
 }
 
-/** An object of whatever kind. */
+/** Any object. */
 export const anyObject: Parser<object> = that(
   (value) => typeof value === 'object' && value !== null,
   'an object',
 )
 
-/** An abort signal of this realm or another. */
+/** An abort signal of any realm. */
 export const signal: Parser<AbortSignal> = that(
   (value) =>
     typeof value === 'object' &&
@@ -200,16 +208,16 @@ export const signal: Parser<AbortSignal> = that(
   'an AbortSignal',
 )
 
-/** Text as UTF-8. */
+/** Encodes text as UTF-8. */
 export const encoder: InstanceType<typeof TextEncoder> = /* @__PURE__ */ new TextEncoder()
 
-/** Bytes in any of the platform's forms, in place; a string becomes UTF-8. */
+/** Bytes in any of the platform's forms, not copied; a string is encoded as UTF-8. */
 export const givenBytes: Parser<Uint8Array> = (value, path) =>
   typeof value === 'string'
     ? encoder.encode(value)
     : (viewBytes(value) ?? invalid(path, `a string or bytes, not ${wayOut(value)}`))
 
-// What was given in place of bytes, and how it becomes bytes.
+// Describes a value given instead of bytes, and how to convert it.
 function wayOut(value: unknown): string {
   if (value === undefined || value === null) return `${value}: '' is an empty payload`
   if (typeof value !== 'object')
@@ -225,9 +233,9 @@ function wayOut(value: unknown): string {
 export const bytes: Parser<ReturnType<Uint8Array['slice']>> = (value, path) =>
   givenBytes(value, path).slice()
 
-/** The bytes of a view or buffer, in place; undefined for anything else. */
+/** The bytes of a view or buffer, not copied; undefined for anything else. */
 export function viewBytes(value: unknown): Uint8Array | undefined {
-  // A Node Buffer becomes a plain view: its own `slice` would not copy.
+  // A Node Buffer becomes a plain view, because its `slice` does not copy.
   if (value?.constructor === Uint8Array) return value as Uint8Array
   if (ArrayBuffer.isView(value))
     return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
@@ -249,12 +257,12 @@ export function oneOf<const T extends readonly (string | number | boolean)[]>(
   )
 }
 
-/** May be left out, and is then this. */
+/** An optional value with a default. */
 export function withDefault<T>(parser: Parser<T>, fallback: T): Parser<T> {
   return (value, path) => (value === undefined ? fallback : parser(value, path))
 }
 
-/** May be left out. */
+/** An optional value. */
 export function optional<T>(parser: Parser<T>): Parser<T | undefined> {
   return withDefault<T | undefined>(parser, undefined)
 }
@@ -288,8 +296,9 @@ export const userProperties: Parser<[string, string][]> = (value, path) =>
   })
 
 /**
- * An object whose fields are all known; left out it is one without fields. Unknown ones are mistakes and refused; undefined ones count as left out.
- * `example` and `callback` say what is right where something else is given, or a function.
+ * An object with only known fields; undefined counts as an empty object. Unknown fields are
+ * refused; undefined ones count as absent. `example` and `callback` are hints for errors when
+ * something else, or a function, is given.
  */
 export function object<T extends object>(
   schema: Schema<T>,
@@ -297,8 +306,9 @@ export function object<T extends object>(
   callback = 'await the promise',
 ): Options<T> {
   const names = Object.keys(schema) as (keyof T & string)[]
-  // Defaults are parsed once, and are one object for all where nothing is given.
+  // What each parser gives for undefined.
   const defaults: Partial<T> = {}
+  // The result for undefined, shared by all calls.
   let none: T | undefined
   return function parse(value: unknown, path = ''): T {
     if (value === undefined) {

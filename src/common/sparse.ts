@@ -1,8 +1,9 @@
 /**
- * Maps and sets that take memory only while they hold something: a client that is connected and quiet has a dozen of them, all empty.
+ * Maps and sets that take memory only while they are not empty: a quiet client has a dozen of them,
+ * all empty.
  *
- * They keep what they are used for of Map and Set, with the same order. What is added while they are walked is met, but not after the last element
- * was taken out.
+ * They have the commonly used methods of Map and Set, and the same order. An iteration meets
+ * elements added meanwhile, except after the last element was removed.
  */
 
 const none = new Map<never, never>()
@@ -35,7 +36,7 @@ export class SparseMap<K, V> {
   }
 
   clear(): void {
-    // A walk that is under way ends.
+    // Ends iterations in progress.
     this.#map?.clear()
     this.#map = undefined
   }

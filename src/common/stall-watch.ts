@@ -1,32 +1,34 @@
 /**
- * Notices that nothing goes on though something is awaited, and reports it once until there is progress.
+ * Detects that something awaited makes no progress, and reports it once until there is progress
+ * again.
  *
- * It may assume to be started whenever something begins to be awaited. It looks once in an interval, and costs a comparison for each start meanwhile.
+ * It must be started whenever something new is awaited. It checks once per interval; starting it
+ * again is cheap.
  */
 
-/** Time, and what calls back after a while; gives what takes that back. */
+/** Time and timers; `setTimer` returns a function that cancels the timer. */
 interface Timers {
   now(): number
   setTimer(callback: () => void, milliseconds: number): () => void
 }
 
-/** What is awaited. */
+/** The watched process. */
 export interface Awaited {
-  /** How much: the watch stops by itself at 0. */
+  /** The amount awaited; the watch stops at 0. */
   open(): number
-  /** A number that is another one after each progress; NaN is progress by itself. */
+  /** A number that changes with each progress; NaN always counts as progress. */
   progress(): number
-  /** Milliseconds without progress that are too many. */
+  /** Milliseconds without progress until it is reported. */
   patience(): number
-  /** There was no progress for so many milliseconds. */
+  /** There was no progress for `age` milliseconds. */
   report(age: number): void
 }
 
-/** Milliseconds from one look to the next, and without progress until it is reported. */
+/** Milliseconds between checks, and the usual time without progress until it is reported. */
 export const stallCheck = 1000
 export const stallAge = 10_000
 
-/** Looks at the progress of one thing. */
+/** Watches one process. */
 export class StallWatch {
   readonly #timers: Timers
   readonly #awaited: Awaited
@@ -40,21 +42,21 @@ export class StallWatch {
     this.#awaited = awaited
   }
 
-  /** Something is awaited, perhaps. */
+  /** Something may be awaited now. */
   start(): void {
     if (this.#cancel !== undefined || this.#awaited.open() === 0) return
     this.#seen = Number.NaN
     this.#look()
   }
 
-  /** There was progress: a stall may be reported again. */
+  /** There was progress: a later stall is reported again. */
   renew(): void {
     if (!this.#reported) return
     this.stop()
     this.start()
   }
 
-  /** Nothing is to be expected any more. */
+  /** Nothing is awaited any more. */
   stop(): void {
     this.#cancel?.()
     this.#cancel = undefined

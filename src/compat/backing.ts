@@ -28,7 +28,7 @@ export type Emit = <E extends keyof MqttClientEventCallbacks>(
   ...given: Parameters<MqttClientEventCallbacks[E]>
 ) => void
 
-/** A filter that is wanted, and what goes with its SUBSCRIBE. */
+/** A desired filter with the options of its SUBSCRIBE. */
 export interface Wanted {
   readonly request: FilterRequest
   readonly properties: Record<string, unknown> | undefined
@@ -39,12 +39,12 @@ const reported = new Set<string>()
 
 const silent = (): void => undefined
 
-/** What stands behind one client, whatever becomes of connections. */
+/** The mqwire client behind one compat client, across connections. */
 export class BackingClient {
   connected = false
   /** From the first loss or failed attempt to the next CONNACK. */
   reconnecting = false
-  /** Of the connection that is up. */
+  /** Properties of the current connection. */
   serverProperties: IConnackPacket['properties']
   /** Filters that are wanted, whatever becomes of connections. */
   readonly wanted = new Map<string, Wanted>()
@@ -56,7 +56,7 @@ export class BackingClient {
   readonly #emit: Emit
   readonly #handler: Handler
   #core: Client | undefined
-  /** An attempt failed; what comes now is not known yet. */
+  /** An attempt failed, and it is not known yet what follows. */
   #failed = false
   /** The next dial is not one to come back. */
   #first = true
@@ -234,7 +234,7 @@ export class BackingClient {
       for (const { filter, error } of granted) if (error !== undefined) restore(filter)
       return granted
     } catch (error) {
-      // What the end of the client stopped comes with the next one.
+      // Calls stopped by the client's end are repeated with the next client.
       if (this.#core === core) filters.forEach(restore)
       throw error
     }
@@ -305,7 +305,7 @@ export class BackingClient {
     this.#emit('offline')
   }
 
-  // What follows the attempt that failed is known.
+  // It is known what follows the failed attempt.
   #settle(): void {
     if (!this.#failed) return
     this.#failed = false

@@ -1,5 +1,6 @@
 /**
- * Publishing, subscribing and unsubscribing, from arguments of MQTT.js to what its callbacks are given.
+ * Publishing, subscribing and unsubscribing: converts arguments of MQTT.js, and results for its
+ * callbacks.
  */
 import { type FilterRequest, MqttError, type PublishOptions } from 'mqwire'
 import { anyObject } from '../common/schema.js'
@@ -19,7 +20,7 @@ import type {
 
 type SubscribeOptions = Partial<IClientSubscribeOptions>
 
-/** What a callback of `subscribe` is given. */
+/** The result passed to a callback of `subscribe`. */
 export interface Granting {
   readonly grants: ISubscriptionGrant[]
   readonly packet: ISubackPacket | undefined
@@ -67,7 +68,10 @@ function spoken<P extends object>(
   return undefined
 }
 
-/** Subscribes to what is not there already. @throws MqttError as `listen` of mqwire, but where the broker refuses */
+/**
+ * Subscribes to filters that are not subscribed yet. @throws MqttError as `listen` of mqwire,
+ * except when the broker refuses
+ */
 export async function subscribe(
   backing: BackingClient,
   topics: SubscribeTopics,

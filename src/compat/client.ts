@@ -29,7 +29,7 @@ import type {
   SubscribeTopics,
 } from './types.js'
 
-/** What stands for the stream of MQTT.js: over all connections. */
+/** Replaces the stream of MQTT.js, across all connections. */
 export interface ConnectionStream {
   /** Adds a listener. */
   on<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
@@ -85,7 +85,7 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   readonly #emit: Emit
   /** Publishes that are not over. */
   #open = 0
-  /** What `connect()` or `reconnect()` are to do when it has ended. */
+  /** The `connect()` or `reconnect()` to run once it has ended. */
   #next: (() => void) | undefined
   /** The message before: with an own `handleMessage` they come one after the other. */
   #before: Promise<unknown> = Promise.resolve()
@@ -183,7 +183,7 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     opts?: IClientSubscribeOptions | IClientSubscribeProperties,
     callback?: ClientSubscribeCallback,
   ): this
-  /** Subscribes; calls back with what was granted, and with an error where a filter was refused. */
+  /** Subscribes; calls back with the grants, and with an error if a filter was refused. */
   subscribe(
     topicObject: SubscribeTopics,
     opts?: IClientSubscribeOptions | IClientSubscribeProperties | ClientSubscribeCallback,
@@ -196,7 +196,7 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     return this
   }
 
-  /** Subscribes; fulfils with what was granted, and rejects where a filter was refused. */
+  /** Subscribes; resolves with the grants, rejects if a filter was refused. */
   subscribeAsync(
     topicObject: SubscribeTopics,
     opts?: IClientSubscribeOptions | IClientSubscribeProperties,
@@ -309,7 +309,7 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     const stop = (by: object): Promise<void> => this.#backing.stop(force, this.#open > 0, by)
     let mistake: Error | undefined
     await stop(goodbye).catch((error: Error) => {
-      // What DISCONNECT cannot have is left out: it ends all the same.
+      // Invalid options of DISCONNECT are left out: the client ends all the same.
       mistake = error
       return stop({})
     })
@@ -322,7 +322,7 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     if (mistake !== undefined) throw mistake
   }
 
-  // Calls, unless the client ends; who wants no answer hears of mistakes alone.
+  // Runs a call unless the client is ending; without a callback, only mistakes are reported.
   #call<T>(call: () => Promise<T>, done: Ended<T> | undefined): void {
     if (this.disconnecting)
       return this.#refuse(new MqttError('ERR_CLOSED', 'client disconnecting'), done)
@@ -351,7 +351,7 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   }
 }
 
-// What the program's own code throws goes to the process, as in MQTT.js.
+// Errors of the program's own code are thrown to the process, as in MQTT.js.
 function outside(run: () => unknown): void {
   try {
     run()

@@ -3,7 +3,7 @@
  */
 import { MqttError } from 'mqwire'
 
-/** An error with a reason code. Its `cause` is the error of mqwire, which says more. */
+/** An error with a reason code. Its `cause` is the more detailed error of mqwire. */
 export class ErrorWithReasonCode extends Error {
   /** The reason code (section 2.4); of a CONNECT that was refused on 3.1.1, the return code. */
   code: number
@@ -18,7 +18,7 @@ export class ErrorWithReasonCode extends Error {
 /** Reason codes of 5.0, for the return codes of 3.1.1. */
 const returnCodes: Readonly<Record<number, number>> = { 132: 1, 133: 2, 136: 3, 134: 4, 135: 5 }
 
-/** The beginning of the text, by what was refused. */
+/** Beginning of the message, by error code. */
 const subjects: Readonly<Record<string, string>> = {
   ERR_CONNECT_REFUSED: 'Connection refused',
   ERR_PUBLISH_REFUSED: 'Publish error',
@@ -31,7 +31,10 @@ const texts: Readonly<Record<string, string>> = {
   ERR_KEEPALIVE_TIMEOUT: 'Keepalive timeout',
 }
 
-/** An error in the form of MQTT.js: what the broker said, or the system; any other is as mqwire has it. */
+/**
+ * Converts an error to the form of MQTT.js if it comes from the broker or the system; others stay
+ * unchanged.
+ */
 export function familiar(error: unknown, modern: boolean): Error {
   if (!MqttError.is(error)) return error as Error
   const { code, reasonCode, reasonName, cause } = error
@@ -52,14 +55,16 @@ export function familiar(error: unknown, modern: boolean): Error {
   return isOfSystem ? cause : error
 }
 
-/** True for what a program got wrong in a call: there is no use in trying it again. */
+/** True for a mistake of the program in a call, which a retry does not help. */
 export function isMistake(error: unknown): boolean {
   return (
     MqttError.is(error) && ['_OPTION', '_TOPIC', '_PAYLOAD'].some((end) => error.code.endsWith(end))
   )
 }
 
-/** True for what MQTT.js emits as an `error` when a connection ends: not for an end in order, with or without DISCONNECT. */
+/**
+ * True for errors that MQTT.js emits as `error` when a connection ends: not after an orderly end.
+ */
 export function isFault(error: MqttError | undefined): error is MqttError {
   if (error === undefined || error.code === 'ERR_SERVER_DISCONNECT') return false
   return error.code !== 'ERR_CONNECTION_LOST' || error.cause !== undefined

@@ -1,5 +1,5 @@
 /**
- * What callbacks and listeners are given, as in MQTT.js. Types only.
+ * Arguments of callbacks and listeners, as in MQTT.js. Types only.
  */
 import type {
   IConnackPacket,
@@ -62,8 +62,8 @@ export interface MqttClientEventCallbacks {
   end: VoidCallback
   /** An attempt is made to come back. */
   reconnect: VoidCallback
-  /** There is no connection any more, and there will be attempts. */
+  /** The connection is lost, and reconnecting starts. */
   offline: VoidCallback
-  /** The client ends, and nothing is in flight any more. */
+  /** The client is ending and nothing is in flight any more. */
   outgoingEmpty: VoidCallback
 }

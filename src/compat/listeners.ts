@@ -10,7 +10,7 @@ type AnyListener = (...given: never[]) => unknown
 interface Entry {
   readonly listener: AnyListener
   readonly once: boolean
-  /** One for the next event alone was called. */
+  /** A listener for only one event was called. */
   over?: boolean
 }
 
@@ -108,13 +108,13 @@ export class Listeners<Events extends Record<keyof Events, AnyListener>> {
     return [...this.#entries.keys()].filter((event) => this.#of(event).length > 0)
   }
 
-  /** Kept, and nothing else: there is no warning. */
+  /** Stored without effect: there is no warning. */
   setMaxListeners(most: number): this {
     this.#most = most
     return this
   }
 
-  /** What was set; 10 before. */
+  /** The stored value; 10 by default. */
   getMaxListeners(): number {
     return this.#most
   }

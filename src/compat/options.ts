@@ -35,13 +35,16 @@ import type {
   MqttProtocol,
 } from './types.js'
 
-/** What a client is made of. */
+/** The result: how to create a client. */
 export interface Plan {
   readonly endpoints: readonly Endpoint[]
   readonly options: ClientOptions
   /** As `client.options` shows them: with defaults. */
   readonly shown: IClientOptions
-  /** What MQTT.js heeds, and has no counterpart and no need of one here: names of options that ask for something else than the default. */
+  /**
+   * Names of options that MQTT.js supports and that have no counterpart because none is needed, if
+   * they ask for something other than the default.
+   */
   readonly unheeded: readonly string[]
 }
 
@@ -55,7 +58,7 @@ const known =
 const notCarried =
   'authPacket createWebsocket customHandleAcks encoding forceNativeWebSocket incomingStore messageIdProvider my outgoingStore pfx socksProxy ' +
   'caPaths certPath keyPath'
-/** What Node's `tls.connect()` heeds, to which MQTT.js gives all options. */
+/** Options of Node's `tls.connect()`, to which MQTT.js passes all options. */
 const notCarriedByTls =
   'ALPNCallback SNICallback allowPartialTrustChain checkServerIdentity ciphers clientCertEngine crl dhparam ecdhCurve family localAddress lookup ' +
   'maxVersion minDHSize minVersion pskCallback secureContext secureOptions secureProtocol session sigalgs timeout'
@@ -73,7 +76,10 @@ const fixed: Readonly<Record<string, unknown>> = {
   writeCache: true,
 }
 
-/** Options over a WebSocket that say how MQTT.js buffers and frames, with its defaults: mqwire has its own way. */
+/**
+ * WebSocket options for buffering and framing, with their defaults in MQTT.js: mqwire works
+ * differently.
+ */
 const webDefaults: Readonly<Record<string, unknown>> = {
   binary: true,
   browserBufferSize: 524_288,
@@ -93,17 +99,17 @@ const defaults = {
 /** Bytes of the largest packet that is taken. */
 const defaultSize = 16 * 2 ** 20
 
-/** What is not carried over. */
+/** The error for an option that is not supported. */
 export function refused(option: string, where = 'in mqwire/compat'): MqttError {
   return unsupported(option, where)
 }
 
-/** True for what has a value. */
+/** True for an option that has a value. */
 function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
-/** Refuses what has no counterpart. @throws MqttError ERR_UNSUPPORTED_OPTION */
+/** Refuses options without a counterpart. @throws MqttError ERR_UNSUPPORTED_OPTION */
 export function assertKnown(given: object, names: string, prefix = ''): void {
   const [unknown] = unknownIn(given, names)
   if (unknown !== undefined) throw refused(prefix + unknown)
@@ -142,7 +148,9 @@ export function defaultId(): string {
   return `mqttjs_${Math.random().toString(16).slice(2, 10)}`
 }
 
-/** Options with defaults and without what was left open; of the URL, what MQTT.js takes from it. */
+/**
+ * Options with defaults and with the parts of the URL that MQTT.js uses, without undefined ones.
+ */
 function complete(url: string, given: IClientOptions): IClientOptions {
   const own = Object.fromEntries(
     Object.entries(given).filter(([, value]) => isGiven(value)),
@@ -153,7 +161,7 @@ function complete(url: string, given: IClientOptions): IClientOptions {
     username === undefined ? {} : { username, ...(password !== undefined && { password }) }
   const options = { ...defaults, ...parts, ...own, ...login }
   const clientId = options.query?.['clientId'] ?? options.clientId
-  // One that is made up has no session to come back to.
+  // A generated identifier has no session to resume.
   if (options.clean === false && !clientId)
     throw new MqttError('ERR_INVALID_OPTION', 'Missing clientId for unclean clients', {
       option: 'clientId',
@@ -192,7 +200,7 @@ function addressed({ path, ...options }: IClientOptions): IClientOptions {
   }
 }
 
-/** What a URL says. An invalid one is left to mqwire to refuse. */
+/** The parts of a URL. mqwire refuses an invalid one later. */
 function partsOf(given: string): IClientOptions {
   const { location } = globalThis as { readonly location?: { readonly href: string } }
   // In a page, a path is one of its own origin.
@@ -224,7 +232,7 @@ function decoded(text: string): string {
   }
 }
 
-// The scheme of a page, where nothing says another one.
+// The default scheme, from the page if there is one.
 function usualProtocol(): string {
   const { location } = globalThis as { readonly location?: { readonly protocol: string } }
   return location === undefined ? 'mqtt' : location.protocol === 'https:' ? 'wss' : 'ws'
@@ -253,7 +261,7 @@ function isSecure(protocol: string): boolean {
   return ['mqtts', 'ssl', 'tls', 'wss'].includes(protocol)
 }
 
-// What MQTT.js ignores too; without TLS its settings as well.
+// Options that MQTT.js ignores, too; without TLS, also the TLS settings.
 function ignoredIn(given: IClientOptions, endpoints: readonly IClientOptions[]): string[] {
   const protocols = endpoints.map(({ protocol = '' }) => protocol)
   const refusals = protocols.some(isSecure) ? `${notCarried} ${notCarriedByTls}` : notCarried
@@ -276,7 +284,7 @@ function unheededIn(given: IClientOptions, endpoints: readonly IClientOptions[])
   })
 }
 
-// What has a value, and is not empty.
+// Options that have a value and are not empty.
 function only<T extends object>(given: T): T {
   const isThere = (value: unknown): boolean =>
     isGiven(value) && (value?.constructor !== Object || Object.keys(value).length > 0)
@@ -349,7 +357,7 @@ const milliseconds: Parser<unknown> = /* @__PURE__ */ that(
   true,
 )
 
-/** What an option may be, where it is taken apart here, or has another name in mqwire. */
+/** Types of options that are parsed here or have another name in mqwire. */
 const kinds: readonly (readonly [parse: Parser<unknown>, names: string])[] = [
   [string, 'auth defaultProtocol host hostname path protocol'],
   [anyObject, 'properties query will wsOptions'],
@@ -374,7 +382,10 @@ function assertKinds(given: IClientOptions): void {
     }
 }
 
-/** What a client is made of. `client` is shown to `transformWsUrl`. @throws MqttError ERR_UNSUPPORTED_OPTION, ERR_INVALID_OPTION */
+/**
+ * Converts the arguments of `connect`. `client` is passed to `transformWsUrl`. @throws MqttError
+ * ERR_UNSUPPORTED_OPTION, ERR_INVALID_OPTION
+ */
 export function planOf(url: string, given: IClientOptions, client: object): Plan {
   assertKinds(given)
   for (const server of given.servers ?? []) assertKinds(anyObject(server, 'servers') as IServer)

@@ -1,7 +1,7 @@
 /**
  * Packets as MQTT.js shows them. Types only.
  */
-/** What payloads are: Buffer where Node's types are known, else Uint8Array. */
+/** Type of payloads: Buffer if Node's types are available, otherwise Uint8Array. */
 export type PayloadBytes =
   typeof globalThis extends GlobalBuffer<infer Allocated> ? Allocated : Uint8Array
 
@@ -11,7 +11,7 @@ export interface GlobalBuffer<Allocated> {
   readonly Buffer: BufferMaker<Allocated>
 }
 
-/** What makes buffers. */
+/** Creates buffers. */
 export interface BufferMaker<Allocated> {
   /** Makes one of zeros. */
   alloc(size: number): Allocated
@@ -33,13 +33,13 @@ export interface IPublishProperties {
   topicAlias?: number
   /** Where an answer is wanted. */
   responseTopic?: string
-  /** What the answer carries back. */
+  /** Data that the answer must carry. */
   correlationData?: PayloadBytes
   /** User properties. */
   userProperties?: UserProperties
   /** Identifiers of the subscriptions that a message came for. */
   subscriptionIdentifier?: number | number[]
-  /** What the payload is. */
+  /** Type of the payload. */
   contentType?: string
 }
 
@@ -61,7 +61,7 @@ export type PacketCmd =
   | 'unsuback'
   | 'unsubscribe'
 
-/** What all packets have. */
+/** Common fields of all packets. */
 export interface IPacket {
   /** Kind of packet. */
   cmd: PacketCmd
@@ -117,7 +117,7 @@ export interface IConnackProperties {
   assignedClientIdentifier?: string
   /** Topic aliases that it takes. */
   topicAliasMaximum?: number
-  /** For people who look for the cause. */
+  /** Text for diagnosis. */
   reasonString?: string
   /** User properties. */
   userProperties?: UserProperties
@@ -129,7 +129,7 @@ export interface IConnackProperties {
   sharedSubscriptionAvailable?: boolean
   /** Seconds, in place of the client's. */
   serverKeepAlive?: number
-  /** What response topics may begin with. */
+  /** Basis for response topics. */
   responseInformation?: string
   /** Another server to use. */
   serverReference?: string
@@ -165,7 +165,7 @@ export interface IDisconnectPacket extends IPacket {
 export interface IDisconnectProperties {
   /** Seconds that the session lives on. */
   sessionExpiryInterval?: number
-  /** For people who look for the cause. */
+  /** Text for diagnosis. */
   reasonString?: string
   /** User properties. */
   userProperties?: UserProperties
@@ -177,7 +177,7 @@ export interface IDisconnectProperties {
 export interface IOtherPacket extends IPacket {
   /** Kind of packet. */
   cmd: Exclude<PacketCmd, 'publish' | 'connack' | 'suback' | 'unsuback' | 'disconnect'>
-  /** Of acknowledgements. */
+  /** Reason code of acknowledgements. */
   reasonCode?: number
 }
 

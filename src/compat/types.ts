@@ -42,7 +42,7 @@ export interface IWebSocketOptions extends ISecureClientOptions {
   family?: 4 | 6
 }
 
-/** One of `servers`. */
+/** A member of `servers`. */
 export interface IServer {
   /** Name or address. */
   host: string
@@ -56,7 +56,7 @@ export interface IServer {
 export interface IWill {
   /** Topic Name. */
   topic: string
-  /** What is published. */
+  /** The payload. */
   payload: string | Uint8Array
   /** Quality of Service. Default 0. */
   qos?: QoS
@@ -74,11 +74,11 @@ export interface IWillProperties {
   payloadFormatIndicator?: boolean
   /** Seconds that it is worth delivering. */
   messageExpiryInterval?: number
-  /** What the payload is. */
+  /** Type of the payload. */
   contentType?: string
   /** Where an answer is wanted. */
   responseTopic?: string
-  /** What the answer carries back. */
+  /** Data that the answer must carry. */
   correlationData?: Uint8Array
   /** User properties. */
   userProperties?: UserProperties
@@ -158,7 +158,7 @@ export interface IClientOptions extends ISecureClientOptions {
   properties?: IConnectProperties
   /** Called with lines of the log. */
   log?: (...line: never[]) => void
-  /** Nothing to set: at QoS 0, aliases are used where the broker takes them. */
+  /** No effect: at QoS 0, aliases are used if the broker accepts them. */
   autoUseTopicAlias?: boolean
   /** The same. */
   autoAssignTopicAlias?: boolean
@@ -180,7 +180,7 @@ export interface IClientPublishOptions {
   qos?: QoS
   /** Whether it is retained. Default false. */
   retain?: boolean
-  /** Only false: the client sets it on what is sent again. */
+  /** Only false: the client sets DUP on resent messages. */
   dup?: boolean
   /** Properties. MQTT 5.0 only. */
   properties?: IPublishProperties
@@ -190,11 +190,11 @@ export interface IClientPublishOptions {
 
 /** Properties of SUBSCRIBE. MQTT 5.0 only. */
 export interface IClientSubscribeProperties {
-  /** What goes with the packet. */
+  /** Properties of the packet. */
   properties?: ISubscribeProperties
 }
 
-/** What goes with SUBSCRIBE (section 3.8.2.1). */
+/** Properties of SUBSCRIBE (section 3.8.2.1). */
 export interface ISubscribeProperties {
   /** Comes back with each message. Default: one of the client's own, where the broker has them. */
   subscriptionIdentifier?: number
@@ -220,9 +220,9 @@ export interface ISubscriptionRequest extends IClientSubscribeOptions {
   topic: string
 }
 
-/** A filter with what was granted. */
+/** A filter and its grant. */
 export interface ISubscriptionGrant extends Omit<ISubscriptionRequest, 'qos' | 'properties'> {
-  /** What was granted; 128 or more: refused. */
+  /** The granted QoS; 128 or more: refused. */
   qos: QoS | 128
 }
 
@@ -231,7 +231,7 @@ export type ISubscriptionMap = {
   [topic: string]: IClientSubscribeOptions
 } & ISubscriptionMapOptions
 
-/** What goes for all filters of a map. */
+/** Options for all filters of a map. */
 export interface ISubscriptionMapOptions {
   /** Ask again for filters that are subscribed to already. Default false. */
   resubscribe?: boolean
@@ -242,7 +242,7 @@ export type SubscribeTopics = string | readonly string[] | ISubscriptionMap
 
 /** Options of `unsubscribe`. */
 export interface IClientUnsubscribeProperties {
-  /** What goes with UNSUBSCRIBE. MQTT 5.0 only. */
+  /** Properties of UNSUBSCRIBE. MQTT 5.0 only. */
   properties?: {
     /** User properties. */
     userProperties?: UserProperties

@@ -1,7 +1,6 @@
 /**
- * Entries under way: each is given to the publisher once, with what is left of its time, and ends with a receipt, an error, or `publishTimeout`.
- *
- * It must never report the end of an attempt twice.
+ * Entries under way: each is given to the publisher once, with its remaining time to live, and ends
+ * with a receipt, an error, or `publishTimeout`. The end of an attempt is never reported twice.
  */
 
 import { type EntryLink, isStored, type StoredPublish } from '../client/options/hidden.js'
@@ -14,56 +13,56 @@ import { endsEntry, verdictOf } from './verdict.js'
 
 const longestExpiry = 0xffff_ffff
 
-/** Changes that are to be made in one batch with what is done to an entry. */
+/** Changes to write in one batch with the changes to an entry. */
 export type Changes = readonly StoreOperation[]
 
-/** What becomes of entries under way. */
+/** Is informed of the results of attempts. */
 export interface AttemptOwner {
-  /** It was acknowledged. */
+  /** The entry was acknowledged. */
   handleReceipt(stored: StoredEntry, receipt: Receipt, also: Changes): void
-  /** It was acknowledged after its attempt had failed, and is not under way again. */
+  /** The entry was acknowledged after its attempt had failed, and no other attempt is under way. */
   handleLateReceipt(stored: StoredEntry, receipt: Receipt): void
-  /** It was refused, took too long, or its outcome is unknown. */
+  /** The entry was refused or timed out, or its outcome is unknown. */
   handleFailure(stored: StoredEntry, error: unknown, also: Changes): void
 }
 
-/** How entries are published. */
+/** Configuration of attempts. */
 export interface AttemptConfig {
   /** Milliseconds. */
   readonly publishTimeout: number
-  /** They lie in the store of the publisher's session. */
+  /** The entries are in the store of the publisher's session. */
   readonly shared: boolean
   /** The key of an entry. */
   keyOf(stored: StoredEntry): string
-  /** The count of the connections that ended over an entry. */
+  /** Stores how many connections ended on an entry. */
   countOf(stored: StoredEntry): StoredPublish
 }
 
-/** Attempts that began in one turn: they have one signal, and one timer. */
+/** Attempts of one turn, which share a signal and a timer. */
 interface Group {
   readonly controller: AbortController
   timer: ReturnType<typeof setTimeout> | undefined
-  /** Those that are not over. */
+  /** Attempts that have not ended. */
   readonly open: Set<Attempt>
 }
 
-/** One publish of an entry. */
+/** One attempt to publish an entry. */
 interface Attempt {
   readonly stored: StoredEntry
   readonly group: Group
-  /** It counts no more. */
+  /** The attempt no longer counts. */
   over: boolean
-  /** What ends its publish in the store. */
+  /** Changes that end its publish in the store. */
   also: Changes
 }
 
-/** Publishes of entries that have not ended. */
+/** Attempts that have not ended. */
 export class Attempts {
   readonly #publisher: Publisher<unknown>
   readonly #config: AttemptConfig
   readonly #owner: AttemptOwner
   readonly #open = new Map<number, Attempt>()
-  /** What begins in this turn. */
+  /** The group of the current turn. */
   #group: Group | undefined
   #watching = false
   #abandoned = false
@@ -78,7 +77,7 @@ export class Attempts {
     return this.#open.size
   }
 
-  /** The entries. */
+  /** The entries under way. */
   get entries(): StoredEntry[] {
     return [...this.#open.values()].map(({ stored }) => stored)
   }
@@ -88,13 +87,13 @@ export class Attempts {
     return this.#open.has(id)
   }
 
-  /** True while the session of the publisher has it in flight, even from an earlier process. */
+  /** True while the publisher's session has it in flight, even from an earlier process. */
   isKept(stored: StoredEntry): boolean {
     const { shared, keyOf } = this.#config
     return shared && accessOf(this.#publisher)?.publishQueue?.keeper?.isKept(keyOf(stored)) === true
   }
 
-  /** An entry is deleted. */
+  /** An entry was deleted. */
   forget(stored: StoredEntry): void {
     const { shared, keyOf } = this.#config
     if (shared) accessOf(this.#publisher)?.publishQueue?.keeper?.forgetEntry(keyOf(stored))
@@ -106,7 +105,8 @@ export class Attempts {
     const attempt: Attempt = { stored, group: this.#group, over: false, also: [] }
     this.#group.open.add(attempt)
     this.#open.set(stored.entry.id, attempt)
-    // A publisher that throws rejects, and one that gives no promise has taken it.
+    // A publisher that throws counts as one that rejects; without a promise, the message counts as
+    // accepted.
     const sent = new Promise<unknown>((resolve) => resolve(this.#publish(attempt)))
     sent.then(
       (receipt) => this.#handleReceipt(attempt, receipt as Receipt),
@@ -114,7 +114,7 @@ export class Attempts {
     )
   }
 
-  /** Gives up waiting: the outcome of each stays unknown, and is not reported, whenever it comes. */
+  /** Stops waiting: all outcomes stay unknown, and are not reported if they come later. */
   abandon(): void {
     this.#abandoned = true
     for (const attempt of this.#open.values()) {
@@ -125,7 +125,7 @@ export class Attempts {
 
   #newGroup(): Group {
     const group: Group = { controller: new AbortController(), timer: undefined, open: new Set() }
-    // In the store of the session it is published once, however long that takes.
+    // In the session's store it is published only once, without a time limit.
     if (!this.#config.shared) this.#arm(group)
     queueMicrotask(() => {
       this.#group = undefined
@@ -153,7 +153,7 @@ export class Attempts {
     return keeper.publishEntry({ key: this.#config.keyOf(stored), ended }, topic, payload, options)
   }
 
-  // The entry goes together with its publish, or stays.
+  // The entry is deleted together with its publish, or stays.
   #handleEnded(attempt: Attempt, error: unknown, changes: Changes): boolean | undefined {
     if (attempt.over || this.#abandoned) return undefined
     const goes = error === undefined || endsEntry(verdictOf(error, attempt.stored.entry.qos === 2))
@@ -161,13 +161,14 @@ export class Attempts {
     return goes
   }
 
-  // What is left of its time goes along (section 3.3.2.3.3), where the version has it.
+  // Adds the remaining time as message expiry interval (section 3.3.2.3.3), if the protocol version
+  // has it.
   #propertiesOf({
     entry: { properties, at, expires },
   }: StoredEntry): StoredEntry['entry']['properties'] {
     if (expires === undefined) return properties
     const { modern } = accessOf(this.#publisher) ?? { modern: true }
-    // A clock that was set back gives it no more time than it had.
+    // A clock that was set back must not extend the time.
     const left = Math.min(expires - Date.now(), expires - at)
     const seconds = Math.min(longestExpiry, Math.max(1, Math.ceil(left / 1000)))
     return modern ? { ...properties, messageExpiryInterval: seconds } : properties
@@ -177,7 +178,7 @@ export class Attempts {
     group.timer = setTimeout(() => this.#handleTimeout(group), this.#config.publishTimeout)
   }
 
-  // Time without a connection does not count.
+  // Only time with a connection counts.
   #handleTimeout(group: Group): void {
     this.#watch()
     group.timer = setTimeout(() => {
@@ -191,7 +192,7 @@ export class Attempts {
     }, 0)
   }
 
-  // One look at the publisher at a time, however many ask.
+  // Watches the publisher once, however many groups need it.
   #watch(): void {
     if (this.#watching) return
     this.#watching = true
@@ -216,7 +217,8 @@ export class Attempts {
       return this.#owner.handleReceipt(stored, receipt, attempt.also)
     }
     if (this.#abandoned) return
-    // It took its time, and another attempt is under way, or waits: the message has arrived.
+    // If another attempt is under way or waits, this late acknowledgement counts for it: the
+    // message has arrived.
     const other = this.#open.get(stored.entry.id)
     if (other !== undefined) this.#handleReceipt(other, receipt)
     else this.#owner.handleLateReceipt(stored, receipt)

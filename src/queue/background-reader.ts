@@ -1,7 +1,6 @@
 /**
- * Reads entries ahead while those that were read leave.
- *
- * Reading may write: a damaged record is put aside. So closing the queue waits for `done`.
+ * Reads entries ahead while earlier ones are sent. Reading may write, because damaged records are
+ * set aside, so closing the queue waits for `done`.
  */
 import type { Lookahead } from './lookahead.js'
 import type { Removals } from './removals.js'
@@ -19,12 +18,12 @@ export class BackgroundReader {
     this.#handleError = handleError
   }
 
-  /** Fulfils when nothing is being read. */
+  /** Resolves when nothing is being read. */
   get done(): Promise<void> {
     return this.#reading ?? Promise.resolve()
   }
 
-  /** Reads as far as there is room, unless it does so already. */
+  /** Reads while there is space, unless it is already reading. */
   readOn(): void {
     if (this.#ahead.wanting) this.#reading ??= this.#read()
   }

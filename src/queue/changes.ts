@@ -1,10 +1,10 @@
 /**
- * One thing to wait for: that something has changed. It must never leave a waiter behind.
+ * Lets callers wait until something has changed.
  */
 export class Changes {
   #waiting: (() => void)[] = []
 
-  /** Fulfils with the next change. */
+  /** Resolves at the next change. */
   get next(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve)

@@ -1,8 +1,9 @@
 /**
- * Dead letters that are kept in a store: those that no retry can deliver, with why.
+ * Dead letters in a store: entries that no retry can deliver, with the reason.
  *
- * At most `mostLetters` are kept; the oldest make room. A letter has the number of its entry; where another letter has that, the one behind the last.
- * Queues of one name may share a store of letters: none must replace a letter of another.
+ * At most `mostLetters` are kept; the oldest are deleted first. A letter gets the number of its
+ * entry or, if that is taken, the next number after the last letter. Queues with the same name may
+ * share a store of letters; they never replace each other's letters.
  */
 import { MqttError } from '../errors.js'
 import { openRecord, sealRecord, setAside } from '../store/base/record.js'
@@ -13,23 +14,28 @@ import type { DeadLetterBox, KeptLetter } from './types.js'
 
 const mostLetters = 10_000
 const digits = 16
-/** Keys that are read or deleted at once. */
+/** Keys read or deleted at once. */
 const chunkSize = 1000
-/** Letters that were given a number and may not be written yet: more than queues have under way. */
+/**
+ * Most numbers remembered for letters that may not be written yet; more than queues have under way.
+ */
 const mostGiven = 4096
 
-/** The letters of one name in one store, whichever queues of this process keep theirs there. */
+/** The letters of one name in one store, shared by all queues of this process that use it. */
 interface Shelf {
-  /** How many there are, once it is known. */
+  /** Their number, once known. */
   count: number | undefined
-  /** Keys of the oldest, which go next, as far as they were read; and the last that was. */
+  /** Keys of the oldest letters read so far, which are deleted next; and the last key read. */
   oldest: string[]
   read: string | undefined
-  /** Numbers that were given, and to whom. */
+  /** Assigned numbers and their owners. */
   readonly given: Map<number, string>
-  /** Letters whose entries are not deleted yet, by owner: where the store fails they may be written again. */
+  /**
+   * Letters whose entries are not deleted yet, by owner: if the store fails, they may be written
+   * again.
+   */
   readonly unsettled: Map<string, number>
-  /** One letter is kept, and one box replayed, after the other. */
+  /** Letters are kept, and boxes replayed, one after the other. */
   keeping: Promise<unknown>
   replaying: Promise<unknown>
 }
@@ -37,7 +43,7 @@ interface Shelf {
 const shelves = new WeakMap<Store, Map<string, Shelf>>()
 let boxes = 0
 
-/** Queues an entry, with other changes in the same batch, and what undoes those. */
+/** Queues an entry, with other changes in the same batch and the changes that undo those. */
 export type Requeue = (
   entry: QueueEntry,
   also: readonly StoreOperation[],
@@ -51,7 +57,7 @@ export class DeadLetters implements DeadLetterBox {
   readonly #shelf: Shelf
   readonly #queue: Requeue
   readonly #reportDamaged: (key: string) => void
-  /** Letters and entries are in one store: one batch moves a letter. */
+  /** Letters and entries are in one store, so a letter is moved in one batch. */
   readonly #shared: boolean
   readonly #box = ++boxes
 
@@ -83,19 +89,19 @@ export class DeadLetters implements DeadLetterBox {
     this.#shelf = shelf
   }
 
-  /** What is to be written to keep a letter. @throws MqttError ERR_STORE */
+  /** Returns the changes that keep a letter. @throws MqttError ERR_STORE */
   keep(entry: QueueEntry, error: MqttError, at: number): Promise<readonly StoreOperation[]> {
     const kept = this.#shelf.keeping.then(() => this.#keep(entry, error, at))
     this.#shelf.keeping = kept.catch(() => undefined)
     return kept
   }
 
-  /** The entry with this number is deleted. */
+  /** The entry with this number was deleted. */
   settle(id: number): void {
     this.#shelf.unsettled.delete(this.#ownerOf(id))
   }
 
-  /** The queue is closed: what was not written is not there. */
+  /** The queue is closed: letters that were not written do not exist. */
   forget(): void {
     for (const owner of this.#shelf.unsettled.keys())
       if (owner.startsWith(this.#ownerOf(''))) this.#shelf.unsettled.delete(owner)
@@ -150,7 +156,7 @@ export class DeadLetters implements DeadLetterBox {
     return [...removals, { type: 'put', key: this.#keyOf(number), value: sealRecord(body) }]
   }
 
-  // What was tried before may be there already.
+  // The number for a letter; an earlier attempt may already have stored it.
   async #numberFor(
     entry: QueueEntry,
     record: Uint8Array,
@@ -167,7 +173,7 @@ export class DeadLetters implements DeadLetterBox {
     return { number, isNew: !isSame }
   }
 
-  // Where the oldest make room, a new one must not be the oldest.
+  // When the oldest letters are being deleted, a new one must not become the oldest.
   async #isLater(number: number): Promise<boolean> {
     if ((await this.#count()) < mostLetters) return true
     const [oldest] = await this.#keys(1)
@@ -195,7 +201,7 @@ export class DeadLetters implements DeadLetterBox {
     return removals
   }
 
-  // Letters that come back meanwhile wait for another call.
+  // Letters added meanwhile are left to another call.
   async #replay(ids: readonly number[] | undefined): Promise<number> {
     let count = 0
     const wanted = ids && new Set(ids)
@@ -290,7 +296,7 @@ function entryIn(body: Uint8Array): number {
   return 2 + new DataView(body.buffer, body.byteOffset, body.length).getUint16(0)
 }
 
-// True where a letter is of this entry.
+// True for a letter of this entry.
 function hasEntry(letter: Uint8Array, record: Uint8Array): boolean {
   const body = openRecord(letter)
   const bytes = body && body.length > 2 ? body.subarray(entryIn(body)) : undefined

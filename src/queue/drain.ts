@@ -1,7 +1,9 @@
 /**
- * Publishes the entries of a queue while there is a connection: keeps the order of each topic, tries again, gives up.
+ * Publishes the entries of a queue while there is a connection: keeps the order of each topic,
+ * retries, and gives up.
  *
- * An entry is deleted only once its publish is acknowledged, or can never be; whatever happens before that, it is published again.
+ * An entry is deleted only when its publish is acknowledged or can never succeed; until then it is
+ * published again.
  */
 import type { Publisher, Receipt } from '../client/options/index.js'
 import { within } from '../common/abort.js'
@@ -18,22 +20,22 @@ import { Removals } from './removals.js'
 import { Retries } from './retries.js'
 import { endsEntry, verdictOf } from './verdict.js'
 
-/** Entries whose deletion is under way; then no more are published. */
+/** With this many deletions under way, publishing pauses. */
 const mostRemovals = 1024
-/** Entries that are published one after the other before the publisher is asked once more whether it takes any. */
+/** Entries published before the publisher is asked again whether it accepts more. */
 const burst = 16
 
-/** What the queue does with what came of its entries. */
+/** Is informed of what happens to entries. */
 export interface DrainOwner {
   /** An entry was acknowledged. */
   handleDelivered(stored: StoredEntry, receipt: Receipt): void
   /** An entry was given up. */
   handleLost(stored: StoredEntry, error: MqttError): void
-  /** An entry can never be delivered: gives what is to be written together with its deletion. */
+  /** An entry can never be delivered. Returns the changes to write together with its deletion. */
   handleDead(stored: StoredEntry, error: MqttError): Promise<readonly StoreOperation[]>
   /** Something has changed. */
   handleProgress(): void
-  /** Something failed that will be tried again. */
+  /** Something failed and will be retried. */
   handleError(error: unknown): void
 }
 
@@ -89,7 +91,7 @@ export class Drain implements AttemptOwner {
     return this.#attempts.size
   }
 
-  /** When the oldest entry was taken, as far as it is known. */
+  /** When the oldest known entry was added. */
   get oldest(): number | undefined {
     const all = this.#attempts.entries
     const first = this.#lines.oldest
@@ -99,31 +101,33 @@ export class Drain implements AttemptOwner {
     return oldest?.entry.at
   }
 
-  /** True while this entry is being published, or is done with and not deleted yet. */
+  /** True while this entry is being published, or is done and not deleted yet. */
   sends(id: number): boolean {
     return this.#attempts.has(id) || this.removals.has(id)
   }
 
-  /** Reads the first entries, and begins. @throws MqttError ERR_STORE */
+  /** Reads the first entries and starts publishing. @throws MqttError ERR_STORE */
   async start(): Promise<void> {
     await this.ahead.fill()
     void this.#run()
   }
 
-  /** Publishes nothing more. */
+  /** Stops publishing. */
   stop(): void {
     this.#stop.abort()
     this.#retries.stop()
     this.#changes.notify()
   }
 
-  /** Waits until nothing is under way, what was acknowledged is deleted, and nothing is being read. */
+  /**
+   * Waits until nothing is under way, acknowledged entries are deleted, and nothing is being read.
+   */
   async idle(): Promise<void> {
     while (this.#attempts.size > 0 || this.removals.size > 0) await this.#changes.next
     await this.#reader.done
   }
 
-  /** Gives up waiting for what is under way: its outcome stays unknown. */
+  /** Stops waiting for entries under way: their outcome stays unknown. */
   abandon(): void {
     this.#attempts.abandon()
     this.#changes.notify()
@@ -178,7 +182,7 @@ export class Drain implements AttemptOwner {
     }
   }
 
-  // As far as it is not up to the publisher.
+  // True when nothing but the publisher can prevent publishing.
   get #mayPublish(): boolean {
     return (
       this.#attempts.size < this.#concurrency &&
@@ -199,7 +203,8 @@ export class Drain implements AttemptOwner {
     this.#owner.handleProgress()
   }
 
-  // What a connection had in flight ends with it, where a publisher of several goes on with others. One that is closed says so again.
+  // If one connection of a group or pool ended, its entries are retried on others. A closed
+  // publisher rejects again.
   async #handleClosed(stored: StoredEntry, error: MqttError): Promise<void> {
     if (this.#once || error.outcome !== 'unknown') return this.stop()
     try {

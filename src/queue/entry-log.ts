@@ -16,7 +16,7 @@ import type { QueueEntry } from './entry.js'
 import { EntryRecords, recordOf, type Suspect } from './entry-records.js'
 import { FailedNumbers } from './failed-numbers.js'
 
-/** Entries that are read at once. */
+/** Entries read at once. */
 const pageSize = 100
 /** Most changes and bytes in one batch. */
 const mostChanges = 1024
@@ -28,20 +28,20 @@ export interface StoredEntry {
   readonly size: number
 }
 
-/** What was read at once. */
+/** Entries read at once. */
 export interface Page {
   readonly entries: readonly StoredEntry[]
-  /** Number of the last one, damaged or not. */
+  /** Number of the last one, including damaged ones. */
   readonly last: number
-  /** There may be more behind it. */
+  /** There may be more after it. */
   readonly more: boolean
 }
 
-/** An entry that is to be added, with its record. */
+/** An entry to be added, with its record. */
 export interface Addition {
   readonly entry: Omit<QueueEntry, 'id'>
   readonly value: Uint8Array
-  /** Changes in the same batch, and what undoes them. */
+  /** Changes for the same batch, and the changes that undo them. */
   readonly also: readonly StoreOperation[]
   readonly undo: readonly StoreOperation[]
 }
@@ -60,7 +60,7 @@ interface Change {
   readonly operations: readonly StoreOperation[]
   readonly count: number
   readonly bytes: number
-  /** The number of the entry that it adds, for which it takes room. */
+  /** The number of the entry that it adds; undefined for other changes. */
   readonly adds: number | undefined
   /** Bytes of that entry. */
   readonly size: number
@@ -69,35 +69,38 @@ interface Change {
 
 /** The entries of one queue. */
 export class EntryLog {
-  /** Entries and their bytes that are safe in the store. */
+  /** Number and bytes of the stored entries. */
   count = 0
   bytes = 0
-  /** Those of them that were not taken to be published, and the last one that was. */
+  /** Of those, the entries not yet taken for publishing; and the last entry that was. */
   #unread = 0
   #unreadBytes = 0
   #taken = 0
   readonly #records: EntryRecords
   #next = 1
-  /** Entries and bytes that additions under way will take. */
+  /** Entries and bytes of pending additions. */
   #claimed = 0
   #claimedBytes = 0
-  /** Numbers of the entries that are being added, in order. */
+  /** Numbers of pending additions, in order. */
   readonly #adding = new Set<number>()
   readonly #failed = new FailedNumbers()
-  /** The entry over which connections ended last, and how many. */
+  /** The entry on which connections ended most recently, and how often. */
   #suspect: Suspect | undefined
-  /** What was done with additions, to be undone where they fail. */
+  /** Changes to undo when an addition fails. */
   readonly #undo = new Map<number, readonly StoreOperation[]>()
-  /** Keys of removals that failed, and may be gone all the same. */
+  /** Keys of failed removals that may be deleted all the same. */
   readonly #doubtful = new Set<string>()
-  /** Bytes of damaged records that could not be put aside, by number: they count in the store, and nowhere else. */
+  /**
+   * Bytes of damaged records that could not be moved, by number: they are counted only in the
+   * store.
+   */
   readonly #staying = new Map<number, number>()
   #changes: Change[] = []
   #writing: Promise<void> | undefined
   #stopped = false
   readonly #handleRoom: () => void
 
-  /** @param handleRoom called when there is room that no call has made: entries were found damaged, or gone */
+  /** @param handleRoom called when entries turned out to be damaged or gone, which makes room */
   constructor(
     store: Store,
     name: string,
@@ -108,10 +111,10 @@ export class EntryLog {
     this.#handleRoom = handleRoom
   }
 
-  /** Reads the counts, or counts. @throws MqttError ERR_STORE */
+  /** Reads the counts, or counts the entries. @throws MqttError ERR_STORE */
   async open(): Promise<void> {
     const counts = await this.#records.readCounts()
-    // What is not a number was in doubt.
+    // A count that is not a number was in doubt.
     this.#next = counts?.next ?? 1
     this.#suspect = counts?.suspect
     const [count, bytes] =
@@ -120,7 +123,7 @@ export class EntryLog {
         : [counts.count, counts.bytes]
     this.#add(count, bytes)
     this.#handOver(-count, -bytes)
-    // Never a number again, whatever the record says.
+    // A number is never reused, whatever the record says.
     this.#next = Math.max(this.#next, (await this.#records.lastId()) + 1)
   }
 
@@ -129,7 +132,10 @@ export class EntryLog {
     return this.#records.deleting(id).key
   }
 
-  /** The count of the connections that ended over an entry: it is kept with the counts, until the entry goes. */
+  /**
+   * Stores how many connections ended on an entry, together with the counts, until the entry is
+   * deleted.
+   */
   countOf({ entry: { id } }: StoredEntry): StoredPublish {
     const suspect = (strikes: number): Promise<void> | undefined => {
       if (this.#stopped) return undefined
@@ -146,7 +152,7 @@ export class EntryLog {
     return { strikes: this.#suspect?.id === id ? this.#suspect.strikes : 0, suspect }
   }
 
-  /** The number that the next entry will have. */
+  /** The number of the next entry. */
   get next(): number {
     return this.#next
   }
@@ -156,7 +162,10 @@ export class EntryLog {
     return this.#claimed > 0
   }
 
-  /** Adds an entry, and deletes others in the same batch. Gives it with its number at once; `done` fulfils when it is safe. */
+  /**
+   * Adds an entry, and deletes others in the same batch. Returns it with its number at once; `done`
+   * resolves when it is stored.
+   */
   add(
     { entry: given, value, also, undo }: Addition,
     instead: readonly StoredEntry[],
@@ -179,7 +188,7 @@ export class EntryLog {
     return { stored: { entry, size: value.length }, done }
   }
 
-  /** True when there is room for one more of this size, with what is about to be added. */
+  /** True when one more entry of this size fits, including pending additions. */
   fits(
     size: number,
     maxEntries: number,
@@ -193,7 +202,7 @@ export class EntryLog {
     return this.count + this.#claimed - freed.length < maxEntries && bytes <= maxBytes
   }
 
-  /** Deletes entries, and makes other changes in the same batch. @throws MqttError ERR_STORE */
+  /** Deletes entries and makes other changes in the same batch. @throws MqttError ERR_STORE */
   remove(entries: readonly StoredEntry[], also: readonly StoreOperation[] = []): Promise<void> {
     if (entries.some(({ entry: { id } }) => id === this.#suspect?.id)) this.#suspect = undefined
     const operations = entries.map(({ entry: { id } }) => this.#records.deleting(id))
@@ -208,7 +217,7 @@ export class EntryLog {
     })
   }
 
-  /** Deletes what additions that failed may have left. @throws MqttError ERR_STORE */
+  /** Deletes what failed additions may have left. @throws MqttError ERR_STORE */
   async clean(): Promise<void> {
     while (!this.#failed.isEmpty) await this.remove([])
   }
@@ -232,7 +241,7 @@ export class EntryLog {
     return { entries, last, more: seen >= limit }
   }
 
-  /** Every entry behind this number, read as they are asked for. @throws MqttError ERR_STORE */
+  /** All entries after this number, read on demand. @throws MqttError ERR_STORE */
   async *entries(after = 0): AsyncIterableIterator<StoredEntry> {
     for (let at = after; ; ) {
       const { entries, last, more } = await this.read(at, pageSize)
@@ -242,21 +251,24 @@ export class EntryLog {
     }
   }
 
-  /** This entry was taken over to be published. They are in the order of their numbers; one that was before counts no more. */
+  /**
+   * This entry was taken for publishing. Entries are taken in the order of their numbers;
+   * repetitions do not count.
+   */
   handleTaken({ entry: { id }, size }: StoredEntry): void {
     if (id <= this.#taken) return
     this.#taken = id
     this.#handOver(1, size)
   }
 
-  /** This entry was deleted, and will not be read. */
+  /** This entry was deleted and will not be read. */
   handlePassedOver({ size }: StoredEntry): void {
     this.#handOver(1, size)
   }
 
   /**
-   * To be called before the last entries are read: gives what is to be called when all of them were taken over. What was counted and not found is not
-   * there any more.
+   * Call before the last entries are read. Returns a function to call when all of them were taken:
+   * entries that were counted but not found no longer exist.
    */
   settling(): () => void {
     const next = this.#writing === undefined ? this.#next : undefined
@@ -269,13 +281,16 @@ export class EntryLog {
     }
   }
 
-  /** Its queue is closed: what is still in flight is not counted any more, as another queue may have the counts by then. */
+  /**
+   * The queue is closed: pending changes no longer update the counts, which another queue may be
+   * using by then.
+   */
   stop(): Promise<void> {
     this.#stopped = true
     return this.idle()
   }
 
-  /** Waits for what was asked for. */
+  /** Waits for pending changes. */
   async idle(): Promise<void> {
     while (this.#writing !== undefined) await this.#writing
   }
@@ -286,7 +301,7 @@ export class EntryLog {
       count += 1
       bytes += size
     }
-    // Damaged ones were put aside, and not counted.
+    // Damaged records were set aside and are not counted.
     this.#unread = 0
     this.#unreadBytes = 0
     return [count, bytes]
@@ -294,7 +309,7 @@ export class EntryLog {
 
   #add(count: number, bytes: number): void {
     this.count = Math.max(0, this.count + count)
-    // What is damaged may have had another length.
+    // A damaged record may have had another length.
     this.bytes = this.count === 0 ? 0 : Math.max(0, this.bytes + bytes)
   }
 
@@ -303,7 +318,7 @@ export class EntryLog {
     this.#unreadBytes -= bytes
   }
 
-  // It does not count any more, unless it was read before it was damaged.
+  // Stops counting the entry, unless it was read before it was damaged.
   #handleDamaged(id: number, size: number, stays: boolean): void {
     const known = this.#staying.delete(id)
     if (stays && (known || id > this.#taken)) this.#staying.set(id, size)
@@ -336,11 +351,12 @@ export class EntryLog {
         for (const change of group) this.#fail(change, withOutcome(error, 'not-sent'))
         continue
       }
-      // What frees room must not fail with what takes it.
+      // Changes that free space must not fail together with additions.
       const removals = group.filter(({ adds }) => adds === undefined)
       for (const { adds } of group) if (adds !== undefined) this.#failed.add(adds)
       const alone = removals.length < group.length ? await this.#commit(removals) : error
-      // A store that is full takes deletions only: what its counts say then is mended by the next batch, or when all was read.
+      // A full store accepts only deletions; the counts are corrected by the next batch, or when
+      // everything was read.
       const bare =
         alone === undefined
           ? []
@@ -364,7 +380,7 @@ export class EntryLog {
         }
       }
     }
-    // In the same turn: what is asked for next goes into a new one.
+    // Reset in the same turn, so that the next call starts a new run.
     this.#writing = undefined
   }
 
@@ -378,7 +394,7 @@ export class EntryLog {
     change.done.reject(error)
   }
 
-  // How many of the changes make one batch.
+  // Number of changes that fit one batch.
   #fitting(): number {
     let bytes = 0
     const end = this.#changes.findIndex((change, index) => {
@@ -399,7 +415,7 @@ export class EntryLog {
     const operations = group.flatMap((change) => change.operations)
     const doubtful = new Set(this.#doubtful)
     for (const { key } of operations) doubtful.delete(key)
-    // The next opening counts what this one does not know.
+    // In doubt, the next process counts the entries.
     const isKnown = doubtful.size === 0
     const stayingBytes = [...this.#staying.values()].reduce((sum, each) => sum + each, 0)
     const all = isKnown ? this.count + count + this.#staying.size : Number.NaN
@@ -422,7 +438,7 @@ export class EntryLog {
     this.#failed.forget(failed.length)
     for (const id of failed) this.#undo.delete(id)
     for (const { key } of operations) this.#doubtful.delete(key)
-    // Damaged ones may have been found meanwhile.
+    // Damaged records may have been found meanwhile.
     this.#add(count, bytes)
     for (const change of group) {
       this.#claim(change, -1)

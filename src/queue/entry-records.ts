@@ -1,7 +1,8 @@
 /**
- * The keys and records of one queue in its store: entries under their numbers, and one record of their number and size.
+ * Keys and records of one queue in its store: entries by number, and one record with counts.
  *
- * Every failure of the store is `ERR_STORE`. It must never take a record of a later version for a damaged one.
+ * Every failure of the store becomes `ERR_STORE`. A record of a later version never counts as
+ * damaged.
  */
 import { MqttError } from '../errors.js'
 import {
@@ -15,16 +16,16 @@ import {
 import type { Store, StoreOperation } from '../store/base/store.js'
 import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
 
-/** Digits of a number in a key: as many as the largest safe one has. */
+/** Digits of a number in a key: enough for the largest safe integer. */
 const digits = 16
 
-/** An entry over which connections ended, and how many. */
+/** An entry on which connections ended, and how often. */
 export interface Suspect {
   readonly id: number
   readonly strikes: number
 }
 
-/** Entries, their bytes, the next number, and the entry over which connections ended last. */
+/** Number of entries, their bytes, the next number, and the latest suspect. */
 export interface Counts {
   readonly count: number
   readonly bytes: number
@@ -32,14 +33,14 @@ export interface Counts {
   readonly suspect: Suspect | undefined
 }
 
-/** What is stored under one number. */
+/** The content of one number. */
 export interface Row {
   readonly id: number
   /** Bytes of the record. */
   readonly size: number
-  /** Undefined where the record was damaged: it is put aside then. */
+  /** Undefined when the record was damaged; it is then set aside. */
   readonly entry: QueueEntry | undefined
-  /** It was damaged, and could not be put aside. */
+  /** It was damaged and could not be moved. */
   readonly stays: boolean
 }
 
@@ -95,7 +96,7 @@ export class EntryRecords {
     }
   }
 
-  /** True unless the store says that nothing is there under this number. */
+  /** False only if the store says that this number does not exist. */
   async has(id: number): Promise<boolean> {
     try {
       return (await this.#store.get(this.#keyOf(id))) !== undefined
@@ -104,7 +105,7 @@ export class EntryRecords {
     }
   }
 
-  /** Undefined where they are absent or damaged. @throws MqttError ERR_STORE */
+  /** Undefined when the record is missing or damaged. @throws MqttError ERR_STORE */
   async readCounts(): Promise<Counts | undefined> {
     try {
       const value = await this.#store.get(this.#countsKey)
@@ -129,7 +130,9 @@ export class EntryRecords {
     }
   }
 
-  /** What is stored behind this number, damaged or not, in order. @throws MqttError ERR_STORE */
+  /**
+   * All records after this number, including damaged ones, in order. @throws MqttError ERR_STORE
+   */
   async *rows(after: number, limit: number): AsyncIterableIterator<Row> {
     try {
       for await (const [key, value] of this.#store.entries({
@@ -149,7 +152,7 @@ export class EntryRecords {
     }
   }
 
-  /** The highest number that is stored; 0 when none is. @throws MqttError ERR_STORE */
+  /** The highest stored number; 0 when there is none. @throws MqttError ERR_STORE */
   async lastId(): Promise<number> {
     try {
       for await (const [key] of this.#store.entries({
@@ -165,7 +168,7 @@ export class EntryRecords {
     }
   }
 
-  // Behind every number.
+  // Upper bound of all numbers.
   get #end(): string {
     return `${this.#prefix}e0`
   }
@@ -179,13 +182,13 @@ export class EntryRecords {
   }
 }
 
-// What a later release wrote is no damage: it stays as it is.
+// A record of a later version is not damaged and stays unchanged.
 function assertKnown(record: Uint8Array): void {
   if (isOfLaterVersion(record))
     throw new MqttError('ERR_STORE', 'the queue was written by a later version of this package')
 }
 
-/** Whatever a store rejects with, as `ERR_STORE`. */
+/** Converts any error of a store to `ERR_STORE`. */
 export function storeError(error: unknown): MqttError {
   return MqttError.is(error) && error.code === 'ERR_STORE'
     ? error

@@ -1,37 +1,42 @@
 /**
- * One entry of a queue: a message that was taken and has not been delivered, and how it lies in a store.
+ * One entry of a queue: a message that was accepted and is not delivered yet, and its binary
+ * format.
  *
- * A record is a header in JSON behind its length, then the payload as it is. Whatever is read back is checked: what does not parse is damaged.
+ * A record is the length of a JSON header, the header, and the payload. Records are checked when
+ * read; one that does not parse is damaged.
  */
 import type { Bytes, PublishProperties } from '../client/options/index.js'
 import { encoder } from '../common/schema.js'
 
 /** A message in a queue. */
 export interface QueueEntry {
-  /** Counts up from 1, and is never used again in this queue. */
+  /** Counts up from 1; never reused in this queue. */
   readonly id: number
   /** Topic Name (section 4.7). */
   readonly topic: string
-  /** The payload, a copy of its own. */
+  /** A copy of the payload. */
   readonly payload: Bytes
   /** Quality of Service (section 4.3). */
   readonly qos: 1 | 2
-  /** The server keeps it for those who subscribe later (section 3.3.1.3). */
+  /** The server keeps it for later subscribers (section 3.3.1.3). */
   readonly retain: boolean
-  /** What goes with it (section 3.3.2.3); undefined where nothing does. */
+  /** Properties (section 3.3.2.3); undefined if there are none. */
   readonly properties: PublishProperties | undefined
-  /** When it was taken: milliseconds since 1970, of this machine's clock. */
+  /** When it was added: milliseconds since 1970, by this machine's clock. */
   readonly at: number
-  /** When it is not worth sending any more, on the same clock; undefined: never. */
+  /** When it expires, by the same clock; undefined: never. */
   readonly expires: number | undefined
 }
 
-/** Bytes of the length that stands first. */
+/** Bytes of the length prefix. */
 const lengthBytes = 4
 
 const decoder = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The record of an entry, but for its number, which is its key, behind so many bytes that are free. */
+/**
+ * The record of an entry without its number, which is its key; `free` bytes are reserved at the
+ * start.
+ */
 export function encodeEntry(
   { topic, payload, qos, retain, properties, at, expires }: Omit<QueueEntry, 'id'>,
   free = 0,
@@ -52,7 +57,7 @@ export function encodeEntry(
   return record
 }
 
-/** The entry of a record; undefined where it is damaged. */
+/** The entry in a record; undefined when it is damaged. */
 export function decodeEntry(id: number, record: Uint8Array): QueueEntry | undefined {
   try {
     const end =

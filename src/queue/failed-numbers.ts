@@ -1,7 +1,6 @@
 /**
- * Numbers of entries that could not be added, in ranges: while a store fails there are many, one behind the other. What failed may be there all the same.
- *
- * It knows no store: its caller says what was deleted.
+ * Numbers of entries whose addition failed, as ranges, because a failing store produces many in a
+ * row. A failed addition may be stored all the same. The caller reports what was deleted.
  */
 
 interface Range {
@@ -9,16 +8,16 @@ interface Range {
   to: number
 }
 
-/** Numbers under which nothing may stay. */
+/** Numbers whose records must be deleted. */
 export class FailedNumbers {
   readonly #ranges: Range[] = []
 
-  /** True when nothing is to be deleted. */
+  /** True when nothing is left to delete. */
   get isEmpty(): boolean {
     return this.#ranges.length === 0
   }
 
-  /** A number that is higher than those before. */
+  /** Adds a number that is higher than all before. */
   add(id: number): void {
     const last = this.#ranges.at(-1)
     if (last?.to === id - 1) last.to = id
@@ -29,7 +28,7 @@ export class FailedNumbers {
     return this.#ranges.some(({ from, to }) => from <= id && id <= to)
   }
 
-  /** The first of them, at most so many. */
+  /** The first numbers, at most `most`. */
   first(most: number): number[] {
     const ids: number[] = []
     for (const { from, to } of this.#ranges)
@@ -37,7 +36,7 @@ export class FailedNumbers {
     return ids
   }
 
-  /** The first of them are deleted. */
+  /** The first `count` numbers were deleted. */
   forget(count: number): void {
     for (let left = count; left > 0 && this.#ranges[0] !== undefined; ) {
       const [range] = this.#ranges

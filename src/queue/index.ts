@@ -1,5 +1,6 @@
 /**
- * `mqwire/queue`: publishes that survive the process. They are stored first, and sent whenever there is a connection.
+ * `mqwire/queue`: publishes that survive the process. They are stored first and sent whenever there
+ * is a connection.
  */
 import type { Publisher } from '../client/options/index.js'
 import { openStoredQueue } from './stored-queue.js'

@@ -1,38 +1,41 @@
 /**
- * Entries that were read from the store and wait to be published: a line for each topic, in the order of their numbers.
+ * Entries read from the store that wait to be published: a line for each topic, ordered by number.
  *
- * A line gives its next entry while none before it waits for another try, and, where order asks for it, none of it is being sent. Lines take turns. It
- * knows no time: the caller that holds an entry back says when it may go on. The caller that adds keeps a bound.
+ * A line gives its next entry while no earlier one waits for a retry and, if order requires it,
+ * none is being sent. Lines take turns. The caller decides when a held line continues, and limits
+ * what is added.
  */
 import { Ring } from '../common/ring.js'
 import type { StoredEntry } from './entry-log.js'
 
-/** One topic. */
+/** The line of one topic. */
 interface Line {
-  /** In order. */
+  /** Waiting entries, in order. */
   readonly waiting: StoredEntry[]
   inFlight: number
-  /** An entry of it waits for another try. */
+  /** An entry of this line waits for a retry. */
   held: boolean
-  /** It is among those that take turns. */
+  /** The line is among those that take turns. */
   ready: boolean
 }
 
 /** Entries by topic. */
 export class Lines {
-  /** Entries that wait, and their bytes. */
+  /** Number and bytes of waiting entries. */
   length = 0
   bytes = 0
   readonly #lines = new Map<string, Line>()
   readonly #turns = new Ring<Line>()
-  /** Several of one topic may be under way: their publisher keeps their order. */
+  /** Several entries of a topic may be under way, because the publisher keeps their order. */
   readonly #several: boolean
 
   constructor(several: boolean) {
     this.#several = several
   }
 
-  /** Adds an entry: behind those of its topic, or before those that came later, when it comes back. */
+  /**
+   * Adds an entry after the others of its topic; one that comes back is inserted before later ones.
+   */
   add(stored: StoredEntry): void {
     const { topic, id } = stored.entry
     const line = this.#lines.get(topic) ?? { waiting: [], inFlight: 0, held: false, ready: false }
@@ -43,7 +46,7 @@ export class Lines {
     this.#offer(line)
   }
 
-  /** True when `take` would give an entry. */
+  /** True when `take` would return an entry. */
   get ready(): boolean {
     for (let line = this.#turns.peek(); line !== undefined; line = this.#turns.peek()) {
       if (this.#mayGo(line)) return true
@@ -53,7 +56,9 @@ export class Lines {
     return false
   }
 
-  /** The next entry to be published, which is under way from now on; undefined without one. */
+  /**
+   * Returns the next entry to publish, which then counts as under way; undefined if there is none.
+   */
   take(): StoredEntry | undefined {
     if (!this.ready) return undefined
     const line = this.#turns.shift() as Line
@@ -65,7 +70,7 @@ export class Lines {
     return stored
   }
 
-  /** An entry is not under way any more. */
+  /** An entry is no longer under way. */
   handleDone({ entry: { topic } }: StoredEntry): void {
     const line = this.#lines.get(topic)
     if (line === undefined) return
@@ -74,7 +79,7 @@ export class Lines {
     this.#forget(topic, line)
   }
 
-  /** An entry comes back, and holds up its topic until `release`. */
+  /** An entry comes back and holds up its topic until `release`. */
   hold(stored: StoredEntry): void {
     const line = this.#lines.get(stored.entry.topic) as Line
     line.held = true
@@ -82,7 +87,7 @@ export class Lines {
     this.handleDone(stored)
   }
 
-  /** A topic goes on. */
+  /** A topic continues. */
   release(topic: string): void {
     const line = this.#lines.get(topic)
     if (line === undefined) return
@@ -91,12 +96,12 @@ export class Lines {
     this.#forget(topic, line)
   }
 
-  /** The oldest entry that waits. */
+  /** The oldest waiting entry. */
   get oldest(): StoredEntry | undefined {
     return this.oldestOf(() => true)
   }
 
-  /** The oldest entry of those that are wanted. */
+  /** The oldest matching entry. */
   oldestOf(wanted: (stored: StoredEntry) => boolean): StoredEntry | undefined {
     let oldest: StoredEntry | undefined
     for (const { waiting } of this.#lines.values()) {
@@ -107,7 +112,7 @@ export class Lines {
     return oldest
   }
 
-  /** Takes an entry out that is given up. False where it does not wait. */
+  /** Removes an entry that is given up. False when it is not waiting. */
   remove(stored: StoredEntry): boolean {
     const { topic } = stored.entry
     const line = this.#lines.get(topic)
@@ -119,7 +124,7 @@ export class Lines {
     return true
   }
 
-  /** Takes out everything that waits. */
+  /** Removes and returns all waiting entries. */
   clear(): StoredEntry[] {
     const all = [...this.#lines.values()].flatMap(({ waiting }) => waiting.splice(0))
     for (const stored of all) this.#count(stored, -1)

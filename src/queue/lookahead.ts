@@ -9,7 +9,7 @@ import type { Changes } from './changes.js'
 import type { EntryLog, StoredEntry } from './entry-log.js'
 import type { Lines } from './lines.js'
 
-/** Entries that are read ahead of those under way, and bytes. */
+/** Most entries, and bytes, read ahead. */
 const mostAhead = 1024
 const mostBytesAhead = 4 * 1024 * 1024
 /** Entries that `clear` deletes at once. */
@@ -21,13 +21,13 @@ export class Lookahead {
   readonly #log: EntryLog
   readonly #batchSize: number
   readonly #changes: Changes
-  /** True for an entry whose publish is in flight, although it waits here: an earlier process has begun that. */
+  /** True for a waiting entry whose publish is in flight since an earlier process. */
   readonly #isKept: (stored: StoredEntry) => boolean
-  /** The last entry that was read, and whether no other is stored behind it. */
+  /** The last entry read, and whether the store has no later one. */
   #read = 0
   #complete = false
   #filling: Promise<void> | undefined
-  /** A `clear` or `remove` is under way, and the end of the last one that was asked for. */
+  /** A `clear` or `remove` is running, and the end of the last one requested. */
   #clearing = false
   #cleared: Promise<void> = Promise.resolve()
 
@@ -45,23 +45,23 @@ export class Lookahead {
     this.#isKept = isKept
   }
 
-  /** True while there may be more to read, and room for it. */
+  /** True while there may be more to read and there is space. */
   get wanting(): boolean {
     return !this.#clearing && !this.#complete && this.#hasRoom
   }
 
-  /** Reads as much as there is room for. @throws MqttError ERR_STORE */
+  /** Reads as much as there is space for. @throws MqttError ERR_STORE */
   fill(): Promise<void> {
     this.#filling ??= this.#load()
     return this.#filling
   }
 
-  /** Nothing is being read any more: those who wait look again. */
+  /** Reading has stopped: waiting callers check again. */
   handleRead(): void {
     this.#changes.notify()
   }
 
-  /** An entry is safe. */
+  /** An entry was stored. */
   handleAdded(stored: StoredEntry): void {
     // It was read meanwhile.
     if (stored.entry.id <= this.#read) return this.#changes.notify()
@@ -73,7 +73,10 @@ export class Lookahead {
     this.#changes.notify()
   }
 
-  /** Takes the oldest entry that is not under way out, for the caller to delete; undefined without one. @throws MqttError ERR_STORE */
+  /**
+   * Removes and returns the oldest entry that is not under way, for the caller to delete; undefined
+   * if there is none. @throws MqttError ERR_STORE
+   */
   async takeOldest(): Promise<StoredEntry | undefined> {
     if (this.#lines.length === 0) await this.fill()
     const oldest = this.#lines.oldestOf((stored) => !this.#isKept(stored))
@@ -81,13 +84,16 @@ export class Lookahead {
     return oldest
   }
 
-  /** An entry that was taken out was not deleted. */
+  /** A removed entry was not deleted after all. */
   giveBack(stored: StoredEntry): void {
     this.#lines.add(stored)
     this.#changes.notify()
   }
 
-  /** Deletes all entries up to this number that are not under way; gives how many. @throws MqttError ERR_STORE */
+  /**
+   * Deletes all entries up to this number that are not under way; returns how many. @throws
+   * MqttError ERR_STORE
+   */
   clear(last: number, gone: (stored: StoredEntry) => void): Promise<number> {
     return this.#alone(() => this.#clear(last, gone))
   }
@@ -105,7 +111,7 @@ export class Lookahead {
     try {
       this.#lines.clear().forEach(take)
       await drop()
-      // Those that are being stored may have lower numbers than `last`: they are read later.
+      // Pending additions may have lower numbers than `last`; they are read later.
       for await (const stored of this.#log.entries(this.#read)) {
         if (stored.entry.id > last) break
         this.#log.handleTaken(stored)
@@ -116,13 +122,16 @@ export class Lookahead {
       await drop()
       return count
     } catch (error) {
-      // They are not read again.
+      // They are not read again, so they must be put back.
       for (const stored of chunk) this.#lines.add(stored)
       throw error
     }
   }
 
-  /** Deletes the entry of this number, unless it is under way; gives it. @throws MqttError ERR_STORE */
+  /**
+   * Deletes and returns the entry with this number, unless it is under way. @throws MqttError
+   * ERR_STORE
+   */
   remove(id: number): Promise<StoredEntry | undefined> {
     return this.#alone(() => this.#remove(id))
   }
@@ -141,7 +150,8 @@ export class Lookahead {
     return stored
   }
 
-  // One after the other, in the order of the calls: two would delete, and count, the same. Nothing is read, and so nothing published, meanwhile.
+  // One at a time, in the order of the calls, because two could delete and count the same entry.
+  // Nothing is read or published meanwhile.
   async #alone<T>(work: () => Promise<T>): Promise<T> {
     const before = this.#cleared
     const { promise, resolve } = deferred<void>()
@@ -164,7 +174,7 @@ export class Lookahead {
   }
 
   async #load(): Promise<void> {
-    // All callers share it, from the first step on.
+    // Deferred, so that all callers share it from the first step.
     await undefined
     try {
       while (this.wanting) await this.#readOn()
@@ -174,7 +184,7 @@ export class Lookahead {
   }
 
   async #readOn(): Promise<void> {
-    // What is added meanwhile may be seen or not.
+    // Entries added meanwhile may or may not be seen.
     this.#complete = true
     try {
       const settle = this.#log.settling()

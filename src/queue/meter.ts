@@ -1,30 +1,31 @@
 /**
- * How many entries were delivered in the last seconds. `now` is an argument, in milliseconds of a clock that is never set.
+ * Number of entries delivered in the last seconds. `now` is an argument: milliseconds of a
+ * monotonic clock.
  */
 
-/** Seconds that are looked at. */
+/** Seconds that are counted. */
 const seconds = 10
 
-/** Counts by the second. */
+/** Counts by second. */
 export class Meter {
   readonly #counts = new Float64Array(seconds)
-  /** The second that is counted now. */
+  /** The current second. */
   #second = 0
 
-  /** One more. */
+  /** Counts one delivery. */
   count(now: number): void {
     this.#advance(now)
     this.#add(this.#second, 1)
   }
 
-  /** Entries a second, since the first of those that are looked at; never of less than a second. */
+  /** Entries per second since the first counted one; over at least one second. */
   rate(now: number): number {
     this.#advance(now)
     const sum = this.#counts.reduce((all, count) => all + count, 0)
     return sum / Math.min(seconds, Math.max(1, now / 1000 - this.#oldest))
   }
 
-  /** The first second that is looked at in which something was counted. */
+  /** The first of the counted seconds that is not empty. */
   get #oldest(): number {
     let oldest = Math.max(0, this.#second - seconds + 1)
     while (oldest < this.#second && this.#counts[oldest % seconds] === 0) oldest++

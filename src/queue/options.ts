@@ -1,5 +1,6 @@
 /**
- * What callers of the queue give, checked. Nothing of theirs is written to, and nothing is kept that they may change.
+ * Checks the arguments of queue methods. Callers' objects are not changed, and nothing is kept that
+ * they may change.
  */
 
 import { innermost } from '../client/access.js'
@@ -65,7 +66,7 @@ const queueSchema = {
   deadLetterStore: optional(store),
 }
 
-/** Options of a queue, checked. */
+/** Checked options of a queue. */
 export type QueueConfig = ReturnType<typeof queueConfig>
 
 const queueOptions =
@@ -119,13 +120,16 @@ const publishOptions =
     publishSchema,
   )
 
-/** A publish that was checked: what will be stored, and what ends its wait. */
+/** A checked publish: the entry to store, and the signal that ends its wait. */
 export interface QueueCall {
   readonly entry: Omit<QueueEntry, 'id'>
   readonly signal: AbortSignal | undefined
 }
 
-/** Checks the arguments of `publish`, and copies them. @throws MqttError ERR_QOS0_NOT_QUEUEABLE, ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
+/**
+ * Checks and copies the arguments of `publish`. @throws MqttError ERR_QOS0_NOT_QUEUEABLE,
+ * ERR_INVALID_TOPIC, ERR_INVALID_OPTION
+ */
 export function queueCall(
   config: QueueConfig,
   topic: unknown,

@@ -1,7 +1,7 @@
 /**
- * What came of entries, for all that depends on it: calls that wait for a delivery, listeners, the dead letters, the status.
- *
- * Every promise that is waited for here settles once. It must never let a caller's handler break the queue.
+ * Reports the outcome of entries to everything that depends on it: waiting calls, listeners, dead
+ * letters, the status. Every promise settles once, and a failing callback does not affect the
+ * queue.
  */
 import type { Receipt } from '../client/options/index.js'
 import { type Deferred, deferred } from '../common/abort.js'
@@ -15,10 +15,10 @@ import type { QueueConfig } from './options.js'
 import type { Progress } from './progress.js'
 import type { QueueEvents } from './types.js'
 
-/** Milliseconds between two events of a store that fails. */
+/** Shortest time between two `error` events of a failing store, in milliseconds. */
 const interval = 1000
 
-/** Ends of the entries of one queue. */
+/** Outcomes of the entries of one queue. */
 export class Outcomes implements DrainOwner {
   readonly #config: QueueConfig
   readonly #events: Emitter<QueueEvents>
@@ -26,10 +26,10 @@ export class Outcomes implements DrainOwner {
   readonly #progress: Progress
   readonly #handleRoom: () => void
   #reportedAt = Number.NEGATIVE_INFINITY
-  /** Callers that wait for the delivery of an entry. */
+  /** Callers waiting for the delivery of an entry. */
   readonly #waiting = new Map<number, Deferred<Receipt>>()
 
-  /** @param handleRoom called when an entry is gone */
+  /** @param handleRoom called when an entry was deleted */
   constructor(
     config: QueueConfig,
     events: Emitter<QueueEvents>,
@@ -44,14 +44,14 @@ export class Outcomes implements DrainOwner {
     this.#handleRoom = handleRoom
   }
 
-  /** Settles with the end of an entry. */
+  /** A promise for the outcome of an entry. */
   of(id: number): Promise<Receipt> {
     const delivered = deferred<Receipt>()
     this.#waiting.set(id, delivered)
     return delivered.promise
   }
 
-  /** No entry is waited for any more. */
+  /** Rejects all waiting callers. */
   close(reasonOf: (id: number) => MqttError): void {
     for (const [id, delivered] of this.#waiting) delivered.reject(reasonOf(id))
     this.#waiting.clear()
@@ -76,13 +76,13 @@ export class Outcomes implements DrainOwner {
   async handleDead({ entry }: StoredEntry, error: MqttError): Promise<readonly StoreOperation[]> {
     const operations = (await this.#letters?.keep(entry, error, Date.now())) ?? []
     const { deadLetterStore, store, onDeadLetter } = this.#config
-    // In another store it is safe before it goes from this one.
+    // In another store, the letter is stored before the entry is deleted here.
     const elsewhere = deadLetterStore !== undefined && deadLetterStore !== store
     if (elsewhere) await deadLetterStore.batch(operations)
     const letter = { entry, error }
     this.#events.emit('deadletter', letter)
     try {
-      // It may be an async function.
+      // The callback may be an async function.
       Promise.resolve(onDeadLetter?.(letter)).catch((thrown: unknown) => this.handleError(thrown))
     } catch (thrown) {
       this.handleError(thrown)
@@ -94,7 +94,9 @@ export class Outcomes implements DrainOwner {
     this.#progress.handleChange()
   }
 
-  /** While the store fails there is at most one `error` event a second, however many operations fail with it. */
+  /**
+   * Emits at most one `error` event a second while the store fails, however many operations fail.
+   */
   handleError(error: unknown): void {
     if (MqttError.is(error) && error.code === 'ERR_STORE') {
       const now = Date.now()

@@ -1,7 +1,8 @@
 /**
- * How far a queue has come, for those who watch: counts, a rate, and the time that is left.
+ * The progress of a queue for watchers: counts, a rate, and the remaining time.
  *
- * A listener is called at most four times a second, and once more when it is over; without watchers it has no timer.
+ * A listener is called at most four times a second, and once more at the end; without watchers
+ * there is no timer.
  */
 import { Meter } from './meter.js'
 import type { QueueStatus } from './types.js'
@@ -9,7 +10,7 @@ import type { QueueStatus } from './types.js'
 /** Milliseconds between two reports. */
 const interval = 250
 
-/** What is counted elsewhere. */
+/** Values counted elsewhere. */
 export interface Counted {
   readonly pending: number
   readonly inFlight: number
@@ -18,7 +19,7 @@ export interface Counted {
 
 /** One reader of the status. */
 interface Watcher {
-  /** It has not seen the latest. */
+  /** It has not seen the latest status. */
   fresh: boolean
   wake: (() => void) | undefined
 }
@@ -45,7 +46,7 @@ export class Progress {
     this.#hasListener = hasListener
   }
 
-  /** As it is now. */
+  /** The current status. */
   get status(): QueueStatus {
     const { pending, inFlight, bytes } = this.#counted()
     const rate = this.#meter.rate(performance.now())
@@ -83,12 +84,12 @@ export class Progress {
     )
       return
     const timer = setTimeout(() => this.#notify(), interval)
-    // It keeps no process alive.
+    // Does not keep the process alive.
     ;(timer as { unref?: () => void }).unref?.()
     this.#timer = timer
   }
 
-  /** The status now, and whenever it changes. */
+  /** The current status, and each later one. */
   async *watch(): AsyncIterableIterator<QueueStatus> {
     const watcher: Watcher = { fresh: true, wake: undefined }
     this.#watchers.add(watcher)
@@ -107,7 +108,7 @@ export class Progress {
     }
   }
 
-  /** Nothing changes any more: who watches sees the last of it. */
+  /** Nothing changes any more: watchers get the last status. */
   end(): void {
     if (this.#over) return
     this.#over = true

@@ -1,8 +1,9 @@
 /**
- * Takes entries that are done with out of the store, and insists where it fails: until it works, or the queue is closed.
+ * Deletes finished entries from the store, retrying until it succeeds or the queue is closed.
  *
- * It must never delete an entry while what was to be written with its deletion is not safe.
- * Publishing looks at `size`: records that could not be deleted would be published again after a restart, so that they have a bound.
+ * An entry is never deleted before the changes that belong to its deletion are stored. Publishing
+ * is limited by `size`, because entries that are not deleted would be published again after a
+ * restart.
  */
 import { within } from '../common/abort.js'
 import { MqttError } from '../errors.js'
@@ -11,14 +12,14 @@ import type { StoreOperation } from '../store/base/store.js'
 import type { Changes } from './changes.js'
 import type { EntryLog, StoredEntry } from './entry-log.js'
 
-/** Milliseconds after which a store that failed is asked again. */
+/** Milliseconds until a failed store is tried again. */
 const storePatience = 1000
 
-/** What depends on removals. */
+/** Is informed of removals. */
 export interface RemovalOwner {
-  /** The store failed: it is asked again. */
+  /** The store failed and is tried again. */
   handleError(error: unknown): void
-  /** An entry is deleted. */
+  /** An entry was deleted. */
   handleGone(stored: StoredEntry): void
 }
 
@@ -39,7 +40,7 @@ export class Removals {
     this.#owner = owner
   }
 
-  /** How many there are. */
+  /** Number of deletions under way. */
   get size(): number {
     return this.#open.size
   }
@@ -49,7 +50,10 @@ export class Removals {
     return this.#open.has(id)
   }
 
-  /** Deletes an entry, in one batch with `also` and what `more` gives. False when it stays: the queue was closed before that could be had. */
+  /**
+   * Deletes an entry in one batch with `also` and the result of `more`. False when it stays because
+   * the queue was closed before.
+   */
   async remove(
     stored: StoredEntry,
     also: readonly StoreOperation[],
@@ -58,7 +62,8 @@ export class Removals {
     const { id } = stored.entry
     this.#open.add(id)
     this.#changes.notify()
-    // Without `more` it is asked for in the same turn: who closes the queue waits for what was asked for.
+    // Without `more`, the deletion is requested in the same turn, so that closing the queue waits
+    // for it.
     const operations = more === undefined ? [] : await this.#insist(more)
     if (operations !== undefined)
       await this.#insist(() => this.#delete(stored, [...also, ...operations]))
@@ -67,13 +72,13 @@ export class Removals {
     return operations !== undefined
   }
 
-  /** Deletes what additions that failed may have left. */
+  /** Deletes what failed additions may have left. */
   clean(): Promise<void> {
     this.#cleaning ??= this.#clean()
     return this.#cleaning
   }
 
-  /** Fulfils when nothing is being cleaned up. */
+  /** Resolves when no cleaning is in progress. */
   get cleaned(): Promise<void> {
     return this.#cleaning ?? Promise.resolve()
   }
@@ -85,7 +90,7 @@ export class Removals {
       timer = setTimeout(resolve, storePatience)
     })
     await within(over, this.#stop).catch(() => undefined)
-    // A queue that is closed must not keep the process.
+    // A closed queue must not keep the process alive.
     clearTimeout(timer)
   }
 
@@ -105,7 +110,7 @@ export class Removals {
         return await write()
       } catch (error) {
         this.#owner.handleError(error)
-        // The next owner of the store goes on.
+        // The next process continues.
         if (this.#stop.aborted || (MqttError.is(error) && isClosed(error))) return undefined
         await this.pause()
       }

@@ -1,15 +1,16 @@
 /**
- * How often entries were tried, and when each is tried again. It holds timers only, and none once it is stopped.
+ * Counts the attempts of entries and schedules retries. It has only timers, and none once it is
+ * stopped.
  */
 import { longestTimer } from '../common/schema.js'
 import { MqttError } from '../errors.js'
 import type { StoredEntry } from './entry-log.js'
 import type { QueueConfig } from './options.js'
 
-/** Milliseconds where the backoff gives no delay. */
+/** Delay in milliseconds when the backoff returns none. */
 const fallback = 30_000
 
-/** Entries that failed, and will be tried again. */
+/** Entries that failed and will be retried. */
 export class Retries {
   readonly #backoff: QueueConfig['backoff']
   readonly #handleError: (error: unknown) => void
@@ -36,7 +37,7 @@ export class Retries {
     this.#timers.add(timer)
   }
 
-  // A backoff that fails must not stop the entry, nor make it hurry.
+  // A failing backoff must neither stop the entry nor retry it at once.
   #delay(tries: number, error: unknown): number {
     try {
       const delay = this.#backoff(tries, MqttError.is(error) ? error : undefined)
@@ -47,20 +48,20 @@ export class Retries {
     return fallback
   }
 
-  /** The server refused an entry: gives how often. */
+  /** Counts a refusal of an entry; returns the number. */
   refusal(id: number): number {
     const count = (this.#refusals.get(id) ?? 0) + 1
     this.#refusals.set(id, count)
     return count
   }
 
-  /** An entry is done with. */
+  /** An entry is finished. */
   forget(id: number): void {
     this.#tries.delete(id)
     this.#refusals.delete(id)
   }
 
-  /** Nothing is tried again. */
+  /** Cancels all retries. */
   stop(): void {
     this.#stopped = true
     for (const timer of this.#timers) clearTimeout(timer)

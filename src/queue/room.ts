@@ -1,46 +1,47 @@
 /**
- * Room in a queue: who gets it, in the order of the calls, and who waits for it.
+ * Admission to a queue: who may add an entry, in the order of the calls, and who waits.
  *
- * It never lets more wait than the queue itself may hold. A caller that is admitted adds its entry in the same turn.
+ * At most as many callers wait as the queue may hold entries. An admitted caller adds its entry in
+ * the same turn.
  */
 import { aborted, type Deferred, deferred, onAbort, silent } from '../common/abort.js'
 import { MqttError } from '../errors.js'
 import type { Addition, EntryLog, StoredEntry } from './entry-log.js'
 import type { QueueConfig } from './options.js'
 
-/** A publish that waits. */
+/** A waiting publish. */
 interface Waiter {
   readonly addition: Addition
   readonly admitted: Deferred<Added>
   readonly stop: () => void
 }
 
-/** An entry that was let in. */
+/** An admitted entry. */
 export interface Added {
   readonly stored: StoredEntry
-  /** Those that made room. */
+  /** Entries that were evicted for it. */
   readonly instead: readonly StoredEntry[]
-  /** Fulfils when it is safe. */
+  /** Resolves when it is stored. */
   readonly done: Promise<void>
 }
 
-/** Where room is made from. */
+/** Source of entries to evict. */
 export interface Evictable {
   takeOldest(): Promise<StoredEntry | undefined>
   giveBack(stored: StoredEntry): void
 }
 
-/** Who may add. */
+/** Admits entries to one queue. */
 export class QueueRoom {
   readonly #log: EntryLog
   readonly #config: QueueConfig
   readonly #entries: Evictable
   readonly #waiters = new Set<Waiter>()
   #waitingBytes = 0
-  /** Those that make room by giving up others, one after the other. */
+  /** Pending additions that evict others, one after the other. */
   #evicting: Promise<unknown> | undefined
   #writable: Deferred<void> | undefined
-  /** What everybody hears who asks for room after the end. */
+  /** The error of all calls after the end. */
   #closed: MqttError | undefined
 
   constructor(log: EntryLog, config: QueueConfig, entries: Evictable) {
@@ -49,7 +50,10 @@ export class QueueRoom {
     this.#entries = entries
   }
 
-  /** Adds an entry, now or when there is room. @throws MqttError ERR_QUEUE_FULL, ERR_DROPPED, ERR_ABORTED, ERR_STORE */
+  /**
+   * Adds an entry, now or when there is room. @throws MqttError ERR_QUEUE_FULL, ERR_DROPPED,
+   * ERR_ABORTED, ERR_STORE
+   */
   add(addition: Addition, signal: AbortSignal | undefined): Added | Promise<Added> {
     const { overflow, maxBytes } = this.#config
     if (addition.value.length > maxBytes)
@@ -61,7 +65,7 @@ export class QueueRoom {
     return overflow === 'wait' ? this.#wait(addition, signal) : this.#evict(addition)
   }
 
-  /** Fulfils when there is room for another entry. */
+  /** Resolves when there is room for another entry. */
   get writable(): Promise<void> {
     if (
       this.#waiters.size === 0 &&
@@ -72,7 +76,7 @@ export class QueueRoom {
     return this.#writable.promise
   }
 
-  /** Entries have gone. */
+  /** Entries were deleted. */
   handleRoom(): void {
     for (const waiter of this.#waiters) {
       if (!this.#fits(waiter.addition)) return
@@ -84,7 +88,7 @@ export class QueueRoom {
     this.#writable = undefined
   }
 
-  /** No caller is admitted any more. */
+  /** Rejects all waiting and later callers. */
   close(error: MqttError): void {
     this.#closed = error
     for (const waiter of this.#waiters) {
@@ -142,7 +146,7 @@ export class QueueRoom {
         if (this.#fits(addition, instead)) return this.#admit(addition, instead)
         const { adding } = this.#log
         const oldest = await this.#entries.takeOldest()
-        // Those that are being stored were before it: the oldest of them goes.
+        // Pending additions were earlier: the oldest of them is evicted once it is stored.
         if (oldest === undefined && adding) {
           await this.#log.idle()
           continue

@@ -42,7 +42,7 @@ const eventNames: readonly (keyof QueueEvents)[] = [
   'error',
 ]
 
-/** Names of the queues of each store that are open in this process. */
+/** Names of open queues in this process, by store. */
 const opened = new WeakMap<Store, Set<string>>()
 
 /** Opens the queue. @throws MqttError as `openQueue` */
@@ -79,7 +79,7 @@ export async function openStoredQueue(
   }
 }
 
-/** Milliseconds for which `close()` waits for the store at most, beside its `timeout`. */
+/** Most milliseconds that `close()` waits for the store in addition to its `timeout`. */
 const longestWrite = 5000
 
 class StoredQueue implements Queue {
@@ -104,7 +104,7 @@ class StoredQueue implements Queue {
         if (type !== 'error') this.#events.emit('error', { error })
       },
     })
-    // No listener exists before the queue is open.
+    // There are no listeners before the queue is open, so events are delayed.
     const corrupt = (key: string): void => {
       if (this.#isOpen) this.#events.emit('storecorrupt', { key })
       else setTimeout(() => this.#events.emit('storecorrupt', { key }), 0)
@@ -137,7 +137,7 @@ class StoredQueue implements Queue {
     this.#room = new QueueRoom(this.#log, config, this.#drain.ahead)
   }
 
-  /** Reads what is there, and begins to publish it. @throws MqttError ERR_STORE */
+  /** Reads the stored entries and starts publishing. @throws MqttError ERR_STORE */
   async open(): Promise<void> {
     await this.#log.open()
     await this.#drain.start()
@@ -239,7 +239,7 @@ class StoredQueue implements Queue {
     } catch (error) {
       for (const other of instead) this.#drain.ahead.giveBack(other)
       void this.#drain.removals.clean()
-      // Others may have the room that it would have taken.
+      // Its reserved room is free for others.
       this.#room.handleRoom()
       throw error
     }
@@ -259,13 +259,13 @@ class StoredQueue implements Queue {
   }
 
   async #close(timeout: number, signal: AbortSignal | undefined): Promise<void> {
-    // `closing` is known before anything else happens.
+    // Deferred, so that `closing` is set before anything else happens.
     await undefined
     this.#drain.stop()
     this.#room.close(closed())
     const idle = this.#drain.idle()
     if (timeout > 0 && !signal?.aborted) await this.#patience(idle, timeout, signal)
-    // Two errors for all: to make one takes longer than to store an entry.
+    // Two shared errors, because creating one takes longer than storing an entry.
     const [sent, kept] = [closed('unknown'), closed()]
     this.#outcomes.close((id) => (this.#drain.sends(id) ? sent : kept))
     this.#drain.abandon()
@@ -282,7 +282,7 @@ class StoredQueue implements Queue {
       )
   }
 
-  // The next to open it is the only one who writes.
+  // Writing must have ended before another queue opens this name.
   async #finish(): Promise<void> {
     await this.#drain.idle()
     await this.#log.stop()

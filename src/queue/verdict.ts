@@ -1,18 +1,18 @@
 /**
- * What a publish that failed means for its entry. A pure function of the error.
+ * What the error of a publish means for its entry. A pure function.
  */
 import { MqttError } from '../errors.js'
 
 /**
- * `'retry'`: the same message may go through later. `'dead'`: it never will. `'expired'`: it is not worth sending any more. `'over'`: the publisher is
- * closed, and takes nothing.
+ * `'retry'`: the same message may succeed later. `'dead'`: it never will. `'expired'`: it is no
+ * longer worth sending. `'over'`: the publisher is closed.
  */
 export type Verdict = 'retry' | 'dead' | 'expired' | 'over'
 
 /** Unspecified error, Implementation specific error, Packet Identifier in use, Quota exceeded (section 3.4.2.1). */
 const passing: readonly (number | undefined)[] = [0x80, 0x83, 0x91, 0x97]
 
-/** What a message itself is to blame for: it would fail on every connection. */
+/** Errors caused by the message itself, which would occur on every connection. */
 const hopeless: readonly string[] = [
   'ERR_INVALID_OPTION',
   'ERR_INVALID_PAYLOAD',
@@ -24,12 +24,15 @@ const hopeless: readonly string[] = [
   'ERR_UNSUPPORTED_OPTION',
 ]
 
-/** True when there is nothing to try again. */
+/** True when there is nothing to retry. */
 export function endsEntry(verdict: Verdict): boolean {
   return verdict === 'dead' || verdict === 'expired'
 }
 
-/** What this error means. An unknown one may pass, unless the message is to arrive once and may have arrived. */
+/**
+ * The verdict on an error. Unknown errors count as temporary, unless the message must arrive only
+ * once and may have arrived.
+ */
 export function verdictOf(error: unknown, once = false): Verdict {
   if (!MqttError.is(error)) return 'retry'
   const { code, reasonCode, outcome } = error

@@ -66,7 +66,7 @@ import {
   values,
 } from './showing.js'
 
-/** What {@link MqttProvider} takes. */
+/** Props of {@link MqttProvider}. */
 export interface MqttProviderProps {
   /** Where the broker is, as for `new Client()`. */
   readonly url: Endpoint

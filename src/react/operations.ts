@@ -49,18 +49,18 @@ export interface UseStreamOptions<Out, Selected = readonly Out[]>
   readonly limit?: number | undefined
 }
 
-/** What {@link useCall} gives. */
+/** Result of {@link useCall}. */
 export interface CallResult<Rest extends readonly unknown[], Out, Selected>
   extends Asked<Selected | undefined> {
   /** Calls, with the arguments that the hook was not given, and gives the answer; it stays the same. A rejection that is not awaited stays silent. */
   readonly call: (...rest: Rest) => Promise<Out>
 }
 
-/** What {@link useStream} gives. */
+/** Result of {@link useStream}. */
 export interface StreamResult<Rest extends readonly unknown[], Selected> extends Asked<Selected> {
   /** Asks for a stream, with the arguments that the hook was not given, and ends the one before; it stays the same. */
   readonly stream: (...rest: Rest) => void
-  /** Ends the stream; what it gave stays. It stays the same. */
+  /** Ends the stream; its values stay. The function stays the same. */
   readonly stop: () => void
 }
 
@@ -128,7 +128,8 @@ function useAsked<Data, Asking, Result, Thing extends Askable<Data, Result>>(
   const isReady =
     given.length === takes && !given.includes(undefined) && (takes > 0 || call[0] !== undefined)
   const isWanted = isReady && enabled
-  // What is asked with the same arguments is shared; what waits for arguments is this component's own.
+  // Operations with the same arguments are shared; one that waits for arguments belongs to this
+  // component.
   const key = dataOf([
     connection.key,
     idOf(operation),
@@ -184,7 +185,7 @@ function useAsked<Data, Asking, Result, Thing extends Askable<Data, Result>>(
   const run = useCallback(
     (...rest: readonly unknown[]) => {
       const { key, make, bound } = latest.current
-      // A component that has gone, or is not there yet, holds nothing.
+      // A component that is not mounted holds nothing.
       if (shared.peek(key)?.isOver !== false)
         holdWith(
           connection,

@@ -1,5 +1,6 @@
 /**
- * What components share: things that are counted, the client, and the last messages of a subscription. Knows nothing of React.
+ * State shared by components: reference-counted objects, the client, and the latest messages of a
+ * subscription. Does not use React.
  */
 import { Client, type ClientOptions, type Endpoint, type Message, MqttError } from 'mqwire'
 import type { LatestEntry, LatestSnapshot } from '../typed/index.js'
@@ -7,9 +8,9 @@ import type { LatestEntry, LatestSnapshot } from '../typed/index.js'
 /** Milliseconds for which things live on that are not held. */
 const linger = 300
 
-/** What can be shared. */
+/** An object that can be shared. */
 export interface Sharable {
-  /** It is of no use any more: the next component gets a new one. */
+  /** Unusable: the next component gets a new one. */
   readonly isOver: boolean
   dispose(): void
 }
@@ -56,7 +57,10 @@ export class Shared<T extends Sharable> {
     return this.#entries.get(key)?.thing
   }
 
-  /** Calls back when the thing with this key has changed, or another one has taken its place; gives what ends that. */
+  /**
+   * Calls back when the object with this key has changed or was replaced; returns a function that
+   * stops this.
+   */
   watch(key: string, changed: () => void): () => void {
     const watchers = this.#watchers.get(key) ?? new Set()
     this.#watchers.set(key, watchers)
@@ -122,7 +126,7 @@ export class ConnectingClient implements Sharable {
 export interface Shown<Entry = Message> extends ReadonlyArray<Entry> {
   /** The same list, by name. */
   readonly messages: readonly Entry[]
-  /** Why the server refused the subscription, or what ended it. */
+  /** Why the server refused the subscription, or the error that ended it. */
   readonly error: Error | undefined
   /** True until the server has granted the subscription, or refused it; false while it is not enabled. */
   readonly isPending: boolean
@@ -138,7 +142,7 @@ export function shownOf<Entry>(
   return Object.assign(messages, { messages, error, isPending })
 }
 
-/** Shows what there is once a frame: what comes between two frames is shown together, so that components render once a frame at most. */
+/** Shows changes once per frame, so that components render at most once per frame. */
 class Frames {
   readonly #show: () => void
   #isOver = false
@@ -155,7 +159,7 @@ class Frames {
       this.#asked = false
       if (!this.#isOver) this.#show()
     }
-    // Where nothing is drawn there are no frames.
+    // Without drawing there are no frames.
     if (typeof requestAnimationFrame === 'function') requestAnimationFrame(show)
     else setTimeout(show, 16)
   }
@@ -165,7 +169,7 @@ class Frames {
   }
 }
 
-/** What is used of a subscription, of the client or of a channel. */
+/** The part of a client's or channel's subscription that is used. */
 export interface Source<Entry> {
   readonly ready: Promise<unknown>
   batches(max: number): AsyncIterable<Entry[]>
@@ -174,7 +178,7 @@ export interface Source<Entry> {
 
 /** The last messages of a subscription. */
 export class Feed implements Sharable {
-  /** What components see. */
+  /** The state that components see. */
   shown: Shown<unknown>
   readonly #client: Client
   readonly #source: Source<unknown>
@@ -182,7 +186,7 @@ export class Feed implements Sharable {
   #fresh: unknown[] = []
   readonly #frames: Frames
 
-  /** @param before what is shown until something comes */
+  /** @param before shown until something comes in */
   constructor(
     client: Client,
     source: Source<unknown>,
@@ -226,7 +230,7 @@ export class Feed implements Sharable {
   }
 }
 
-/** What is used of the latest values of a channel. */
+/** The part of a channel's latest values that is used. */
 interface Store {
   readonly subscribe: (listener: () => void) => () => void
   readonly getSnapshot: () => LatestSnapshot<unknown, unknown>
@@ -235,13 +239,13 @@ interface Store {
 
 /** The latest values of a channel. */
 export class Values implements Sharable {
-  /** What components see. */
+  /** The state that components see. */
   shown: LatestSnapshot<unknown, unknown>
   readonly #latest: Store
   readonly #client: Client
   readonly #frames: Frames
 
-  /** @param before what is shown until the server has answered */
+  /** @param before shown until the server has answered */
   constructor(
     client: Client,
     latest: Store,
@@ -281,7 +285,7 @@ export function valuesOf<Parameters, Value>(
 
 /** What an operation has to show: replaced, never changed. */
 export interface Asked<Data> {
-  /** What was answered last: it stays until another answer is there. */
+  /** The latest answer: stays until there is another. */
   readonly data: Data
   /** Why the last call or stream failed. */
   readonly error: Error | undefined
@@ -296,7 +300,7 @@ export type Ask<Result> = (call: readonly unknown[], signal: AbortSignal) => Res
 
 /** What is asked of an operation, one after the other: the last one is shown. */
 abstract class Asking<Data, Result, Run> implements Sharable {
-  /** What components see. */
+  /** The state that components see. */
   shown: Asked<Data>
   readonly #client: Client
   readonly #changed: () => void
@@ -383,7 +387,7 @@ export class Streams extends Asking<readonly unknown[], AsyncIterableIterator<un
     const show = (more: Partial<Asked<readonly unknown[]>> = {}): void => {
       kept = [...kept, ...fresh].slice(-this.#limit)
       fresh = []
-      // One that fails before its first answer takes nothing away.
+      // A stream that fails before its first answer keeps the previous data.
       const data = kept.length === 0 && more.error !== undefined ? this.shown.data : kept
       this.show({ data, isPending: false, ...more })
     }
@@ -406,7 +410,7 @@ export class Streams extends Asking<readonly unknown[], AsyncIterableIterator<un
     )
   }
 
-  /** Ends the stream; what it gave stays. */
+  /** Ends the stream; its values stay. */
   stop(): void {
     this.count += 1
     this.#leave()
@@ -487,7 +491,7 @@ function refuse(option: string, rule: string): never {
   throw new MqttError('ERR_INVALID_OPTION', `${option} ${rule}`, { option })
 }
 
-/** @throws MqttError ERR_INVALID_OPTION for what is no channel, or no operation */
+/** @throws MqttError ERR_INVALID_OPTION unless it is a channel or an operation */
 export function assertKind(source: unknown, kind: 'channel' | 'operation', or = ''): void {
   if ((source as { kind?: unknown } | null | undefined)?.kind !== kind)
     refuse(kind, `must be ${or}what ${kind}() of mqwire/typed gives`)

@@ -1,5 +1,6 @@
 /**
- * What all hooks do: they hold a client, and what is made of it, while a component is mounted, and show as much as is selected of that.
+ * Common part of all hooks: hold a client and objects derived from it while a component is mounted,
+ * and show a selection of their state.
  */
 
 import type { Client, ClientOptions, Endpoint } from 'mqwire'
@@ -23,7 +24,7 @@ import {
   type Values,
 } from './shared.js'
 
-/** What finds a connection, and makes it. */
+/** Identifies a connection and creates it. */
 export interface Wanted {
   readonly key: string
   readonly url: Endpoint
@@ -40,13 +41,16 @@ export const Context = createContext<Wanted | undefined>(undefined)
 export const hold = ({ key, url, latest }: Wanted) => {
   const before = clients.peek(key)
   const held = clients.hold(key, (changed) => new ConnectingClient(url, latest.current, changed))
-  // What was read by way of a client that has ended goes on with the next.
+  // State read through a client that has ended continues with the next one.
   if (before !== undefined && before !== held.thing)
     for (const each of [feeds, values, calls, streams]) each.renew()
   return held
 }
 
-/** Holds a client, and what is made of it, while a component is mounted. @throws what `make` throws: then nothing is held */
+/**
+ * Holds a client and objects derived from it while a component is mounted. @throws what `make`
+ * throws; then nothing is held
+ */
 export function holdWith<T extends Sharable>(
   connection: Wanted,
   shared: Shared<T>,
@@ -97,13 +101,16 @@ export function useConnection(): Wanted {
   if (connection === undefined) throw new Error('There is no <MqttProvider> around this component')
   return connection
 }
-/** What hooks that show something have in common. */
+/** Common options of hooks that show something. */
 export interface ShowOptions<Given, Selected = Given> {
-  /** What the component shows of it: it renders only when this has changed. Called for each change, and in renders. Default: all of it. */
+  /**
+   * Selects what the component shows: it renders only when this changes. Called for each change,
+   * and during renders. Default: everything.
+   */
   readonly select?: ((given: Given) => Selected) | undefined
   /** True where two selected values are the same, as for lists and objects that `select` makes. Default `Object.is`. */
   readonly equal?: ((one: Selected, other: Selected) => boolean) | undefined
-  /** False: nothing is asked for, and what was shown stays. Default true. */
+  /** False: nothing is requested, and what was shown stays. Default true. */
   readonly enabled?: boolean | undefined
 }
 
@@ -113,7 +120,7 @@ export interface Before<State> {
   readonly idle: State
 }
 
-/** What a shared thing shows, as much as is selected of it. */
+/** The selected state of a shared object. */
 export function useShown<State extends { readonly isPending: boolean }, Selected>(
   shared: Shared<Sharable & { readonly shown: State }>,
   key: string,
@@ -127,7 +134,7 @@ export function useShown<State extends { readonly isPending: boolean }, Selected
 ): Selected {
   const connection = useConnection()
   const making = useRef(make)
-  /** The last that was settled, and what it was of. */
+  /** The latest settled state, and its key. */
   const settled = useRef<{ readonly key: string; readonly state: State } | undefined>(undefined)
   const rendered = useRef<{ readonly value: Selected } | undefined>(undefined)
   const subscribe = useCallback(

@@ -25,17 +25,20 @@ import { join } from 'node:path'
 import { platform } from 'node:process'
 
 const prefix = 'mqwire.lock-'
-/** Sockets of processes that are about to have a number. */
+/** Name prefix of sockets before they get a number. */
 const waitingPrefix = 'mqwire.locking-'
 const randomLength = 8
-/** Bytes of the longest name that a socket can have on every system. */
+/** Most bytes of a socket name on every system. */
 const longestName = 100
 
-/** The code of the error that says that the lock is taken. */
+/** Error code: the lock is taken. */
 export const lockedCode = 'ELOCKED'
 const taken = (): Error => Object.assign(new Error('the folder is locked'), { code: lockedCode })
 
-/** Takes the lock of a folder, by its real name. Gives what lets go of it. @throws Error with `lockedCode`; or the system's error */
+/**
+ * Takes the lock of a folder, given by its real path. Returns a function that releases it. @throws
+ * Error with `lockedCode`; or the system's error
+ */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   if (platform === 'win32') return lockPipe(folder)
   const directory = await open(folder, 'r')
@@ -58,7 +61,7 @@ async function lockPipe(folder: string): Promise<() => Promise<void>> {
 }
 
 async function takeNumber(folder: string, directory: FileHandle): Promise<() => Promise<void>> {
-  // Linux alone has another name for a folder whose own is too long.
+  // Linux has a short alias for a folder whose path is too long.
   const isLong = Buffer.byteLength(join(folder, waitingPrefix)) + 2 * randomLength > longestName
   const addressIn = platform === 'linux' && isLong ? `/proc/self/fd/${directory.fd}` : folder
   for (;;) {
@@ -79,14 +82,17 @@ async function takeNumber(folder: string, directory: FileHandle): Promise<() => 
   }
 }
 
-/** Gives a socket its number. False: another process came before, and all has to be looked at again. */
+/**
+ * Gives a socket its number. False: another process was faster, and everything must be checked
+ * again.
+ */
 async function named(folder: string, waiting: string, number: number): Promise<boolean> {
   const own = join(folder, prefix + number)
   try {
     await chmod(join(folder, waiting), 0o600)
     await link(join(folder, waiting), own)
   } catch (error) {
-    // The number is taken, or its new owner has tidied up.
+    // The number is taken, or its new owner has cleaned up.
     if (['EEXIST', 'ENOENT'].includes((error as { code?: string }).code ?? '')) return false
     throw error
   }
@@ -102,8 +108,9 @@ async function named(folder: string, waiting: string, number: number): Promise<b
 }
 
 /**
- * A file that is no socket has the highest number then: programs that copy folders stumble over sockets. A folder that was moved away may have another one
- * in its place, with a lock of another process. It was open until now, so that no other one can be taken for it.
+ * Replaces the socket by an ordinary file with the next number, because programs that copy folders
+ * fail on sockets. If the folder was moved, another one with another process's lock may have its
+ * name; the folder was kept open until now to detect that.
  */
 async function release(
   server: Server,
@@ -117,13 +124,13 @@ async function release(
       await unlink(join(folder, prefix + number))
     }
   } catch {
-    // The socket, which does not answer then, says the same.
+    // The socket no longer answers, which means the same.
   }
   await directory.close()
   await closed(server)
 }
 
-/** The same file or folder, whatever its name. */
+/** True for the same file or folder under any name. */
 export function isSame(one: Stats, other: Stats): boolean {
   return one.ino === other.ino && one.dev === other.dev
 }
@@ -147,7 +154,7 @@ function closed(server: Server): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()))
 }
 
-/** Whatever else goes wrong is no proof that the owner has gone. */
+/** True unless the error proves that the owner is gone. */
 function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path)

@@ -24,23 +24,23 @@ const version = 1
 const name = Buffer.from(`mqwire${String.fromCharCode(version)}\n`)
 const saltLength = 8
 const copyLength = name.length + saltLength + 4
-/** Where the first frame begins. */
+/** Start of the first frame. */
 export const headerLength = 2 * copyLength
 const marker = Buffer.from([0xf1, 0x6d, 0x71, 0x0e])
 const headLength = 32
 const deleted = 0x8000
-/** Bytes that are read at once. */
+/** Bytes read at once. */
 const windowLength = 1_048_576
-/** Bytes that are searched at once for the next frame. */
+/** Bytes searched at once for the next frame. */
 const searchLength = 4096
 
-/** Where the value of a key stands. */
+/** Place of a value in the log. */
 export interface Position {
   readonly at: number
   readonly length: number
 }
 
-/** Takes in what a frame says of a key: where its value is, or undefined where it was deleted. */
+/** Receives each key of a frame: the place of its value, or undefined when it was deleted. */
 export type Apply = (key: string, position: Position | undefined) => void
 
 /** The salt of a new log. */
@@ -48,14 +48,14 @@ export function newSalt(): Buffer {
   return randomBytes(saltLength)
 }
 
-/** What a log begins with. */
+/** The header of a log. */
 export function headerOf(salt: Buffer): Buffer {
   const copy = Buffer.concat([name, salt, Buffer.alloc(4)])
   copy.writeUInt32BE(crc32c(copy.subarray(0, -4)), copyLength - 4)
   return Buffer.concat([copy, copy])
 }
 
-/** @throws MqttError ERR_STORE: this is no log, or one of a later version */
+/** @throws MqttError ERR_STORE: not a log, or one of a later version */
 export async function saltOf(log: FileHandle): Promise<Buffer> {
   const { buffer: header } = await log.read(Buffer.alloc(headerLength), 0, headerLength, 0)
   for (const copy of [header.subarray(0, copyLength), header.subarray(copyLength)]) {
@@ -73,14 +73,14 @@ export async function saltOf(log: FileHandle): Promise<Buffer> {
   throw new MqttError('ERR_STORE', 'store: the log does not begin as one')
 }
 
-/** The checksum that those of the frame at a place go on from. */
+/** Initial checksum of the frame at a place. */
 function seed(salt: Buffer, at: number): number {
   const place = Buffer.alloc(8)
   place.writeUIntBE(at, 2, 6)
   return crc32c(place, crc32c(salt))
 }
 
-/** A frame to stand at a place. @throws RangeError where it has 4 GiB or more */
+/** Encodes a frame for a place. @throws RangeError for 4 GiB or more */
 export function encodeFrame(
   operations: readonly StoreOperation[],
   salt: Buffer,
@@ -120,7 +120,7 @@ export function encodeFrame(
   return frame
 }
 
-/** Reads the index of a frame that stands at a place of the log. */
+/** Reads the index of the frame at a place of the log. */
 export function applyFrame(frame: Buffer, at: number, apply: Apply): void {
   const end = headLength + frame.readUInt32BE(4)
   let valueAt = at + end
@@ -146,7 +146,7 @@ interface Frame {
   readonly isWhole: boolean
 }
 
-/** Reads a log from place to place. */
+/** Reads a log by position. */
 class LogReader {
   readonly #log: FileHandle
   readonly #size: number
@@ -160,7 +160,10 @@ class LogReader {
     this.#salt = salt
   }
 
-  /** The frame at a place, in memory that the next call takes. Undefined: its head or its index is not whole. */
+  /**
+   * The frame at a place; its memory is valid until the next call. Undefined when its head or index
+   * is damaged.
+   */
   async frame(at: number): Promise<Frame | undefined> {
     const head = await this.#bytes(at, headLength)
     if (head.length < headLength || head.compare(marker, 0, 4, 0, 4) !== 0) return undefined
@@ -177,7 +180,10 @@ class LogReader {
     return { bytes, end: at + length, synced: bytes.readUIntBE(14, 6), isWhole }
   }
 
-  /** Where a log goes on behind a place that was synced and is damaged. Undefined: nothing says that it was synced. */
+  /**
+   * Where the log continues after damage at a place that was synced. Undefined when nothing proves
+   * that it was synced.
+   */
   async behindDamage(at: number): Promise<number | undefined> {
     let next: number | undefined
     for (let place = await this.#nextMarker(at + 1); place < this.#size; ) {
@@ -196,13 +202,13 @@ class LogReader {
       const bytes = await this.#bytes(place, searchLength)
       const found = bytes.indexOf(marker)
       if (found >= 0) return place + found
-      // One may lie across the border.
+      // A marker may cross the border.
       place += Math.max(1, bytes.length - marker.length + 1)
     }
     return this.#size
   }
 
-  /** Fewer only at the end. */
+  /** Returns fewer bytes only at the end of the log. */
   async #bytes(at: number, length: number): Promise<Buffer> {
     const wanted = Math.max(0, Math.min(length, this.#size - at))
     if (at < this.#from || at + wanted > this.#from + this.#window.length) {
@@ -217,10 +223,10 @@ class LogReader {
   }
 }
 
-/** Bytes of a file. @throws Error where it ends before */
+/** Reads bytes of a file. @throws Error when the file ends before */
 export async function readAt(file: FileHandle, at: number, length: number): Promise<Buffer> {
   const bytes = Buffer.allocUnsafeSlow(length)
-  // Node refuses to read nothing.
+  // Node refuses reads of length 0.
   if (length === 0) return bytes
   const { bytesRead } = await file.read(bytes, 0, length, at)
   if (bytesRead < length) throw new Error(`the file ends at ${at + bytesRead}`)
@@ -228,9 +234,10 @@ export async function readAt(file: FileHandle, at: number, length: number): Prom
 }
 
 /**
- * Reads the log, and gives where its last whole frame ends; `isRepaired` where frames before that were left out.
+ * Reads the log and returns the end of its last whole frame; `isRepaired` when damaged frames
+ * before it were skipped.
  *
- * @throws MqttError ERR_STORE where it is damaged and must not be repaired; or the system's error
+ * @throws MqttError ERR_STORE when it is damaged and must not be repaired; or the system's error
  */
 export async function recover(
   log: FileHandle,

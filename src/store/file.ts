@@ -56,22 +56,25 @@ import { KeepingStore } from './session-store.js'
 export type { FileStoreOptions } from './options.js'
 
 const logName = 'mqwire.log'
-/** What one page of a range holds. */
+/** Most entries and bytes of one page. */
 const mostInPage = { entries: 1000, bytes: 65_536 }
-/** Bytes between two values up to which they are read at once. */
+/** Values with at most this many bytes between them are read at once. */
 const mostBetween = 4096
-/** Bytes of the shortest log that is written again because it is twice as long as what is live. */
+/** A log is compacted from this length on, when it is twice as long as its live entries. */
 const shortestCompacted = 4_194_304
-/** Bytes that a deletion takes besides its key, and a live entry. */
+/** Bytes of a deletion, and of a live entry, besides key and value. */
 const deletionLength = 48
 const entryLength = 6
 
 /**
- * Opens the store in a folder, which is made where it is missing and belongs to the store alone. For Node; there are no files in browsers.
+ * Opens the store in a folder, which is created if missing and must contain nothing else. For Node;
+ * browsers have no files.
  *
- * Keys, and where their values stand, are in memory: some 100 bytes and the key for each entry. Values are on the disk alone. Opening reads the whole log.
+ * Keys and the places of their values are in memory: about 100 bytes plus the key for each entry.
+ * Values are only on disk. Opening reads the whole log.
  *
- * @throws MqttError ERR_STORE_LOCKED, ERR_ABORTED, ERR_INVALID_OPTION; ERR_STORE where it cannot be opened, or its log is damaged
+ * @throws MqttError ERR_STORE_LOCKED, ERR_ABORTED, ERR_INVALID_OPTION; ERR_STORE when it cannot be
+ * opened, or its log is damaged
  */
 export async function fileStore(location: string, options: FileStoreOptions = {}): Promise<Store> {
   checkOptions(location, options, 'fileStore')
@@ -98,7 +101,7 @@ export async function fileStore(location: string, options: FileStoreOptions = {}
   }
 }
 
-/** Does it again without the reserve where the disk is full. */
+/** On a full disk, deletes the reserve and tries again. */
 async function withReserve<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -118,32 +121,32 @@ class FileBackend implements Backend {
   readonly #reserve: string
   readonly #sync: boolean
   readonly #unlock: () => Promise<void>
-  /** Which folder it is, whatever its name. */
+  /** Identity of the folder, independent of its name. */
   #place: Stats | undefined
   /** Set by `open`. */
   #log!: FileHandle
   #salt!: Buffer
   #index = new SortedMap<Position>()
-  /** Where the last frame ends that counts, and how far the log is on the disk for certain. */
+  /** End of the last valid frame, and how far the log is certainly on disk. */
   #end = headerLength
   #synced = headerLength
   /** Something was written since it was opened. */
   #changed = false
-  /** A sync failed: this log must not be gone on with. */
+  /** A sync failed: this log must not be continued. */
   #isSuspect = false
-  /** Bytes of a batch that failed stand behind the end. */
+  /** Bytes of a failed batch are behind the end. */
   #isTorn = false
   #compaction: Promise<void> | undefined
-  /** Dead bytes from which the log may be written again: it could not be before. */
+  /** Number of dead bytes from which compaction is tried again after a failure. */
   #compactFrom = 0
-  /** The disk was full, and the reserve is not whole since. */
+  /** The disk was full, and the reserve has not been restored since. */
   #isFull = false
   #reserved = 0
-  /** Bytes that it may have. */
+  /** Upper limit of the reserve. */
   #mostReserved = Number.POSITIVE_INFINITY
-  /** Bytes that the system lets a file have, as far as a write has found out. */
+  /** The system's limit for a file's length, as far as writes have discovered it. */
   #most = Number.POSITIVE_INFINITY
-  /** Bytes that the live entries take in a log, and those that deleting each of them would take. */
+  /** Bytes of the live entries in a log, and of deleting each of them. */
   #live = 0
   #deletions = 0
 
@@ -167,7 +170,7 @@ class FileBackend implements Backend {
       this.#log = log
       await this.#recover(repair)
     } catch (error) {
-      // Undefined where the first log could not be made.
+      // Undefined when the first log could not be created.
       await (this.#log as FileHandle | undefined)?.close()
       throw error
     }
@@ -185,12 +188,12 @@ class FileBackend implements Backend {
     await this.#mend()
     const urgent = isUrgent(operations)
     try {
-      // What is urgent does without it.
+      // Urgent changes do not wait for the reserve.
       if (!urgent || !this.#isFull) await this.#keepReserve(operations)
     } catch (error) {
       if (!urgent) throw error
     }
-    // The last of the room is for deletions.
+    // The remaining space is kept for deletions.
     if (
       this.#isFull &&
       this.#reserved === 0 &&
@@ -231,7 +234,8 @@ class FileBackend implements Backend {
       await this.#compaction
       if (this.#changed && !this.#isSuspect) {
         await this.#syncUp()
-        // An empty batch says that all before it was synced, so that damage is not taken for a torn end. The store does without it on a full disk.
+        // An empty batch records that everything before it was synced, so that later damage is not
+        // mistaken for a torn end. Skipped on a full disk.
         await this.#append([]).catch(() => undefined)
       }
     } finally {
@@ -258,7 +262,7 @@ class FileBackend implements Backend {
     )
     if (end < size) await this.#log.truncate(end)
     this.#end = end
-    // What was found stays found, also where its writer did not live to sync it.
+    // Syncs what was found, because its writer may have died before syncing it.
     await this.#syncUp()
     if (isRepaired) await this.#rewrite()
   }
@@ -271,7 +275,7 @@ class FileBackend implements Backend {
     this.#deletions += more * (deletionLength + key.length)
   }
 
-  /** All reads begin in this turn, so that a log that is closed meanwhile waits for them. */
+  /** All reads start in this turn, so that closing the log waits for them. */
   async #read(entries: readonly Entry[]): Promise<Uint8Array[]> {
     const order = entries
       .map((_, at) => at)
@@ -319,7 +323,7 @@ class FileBackend implements Backend {
         await this.#log.datasync()
       } catch (error) {
         this.#isSuspect = true
-        // It may be found all the same.
+        // The failed batch may be on disk all the same.
         await this.#log.truncate(at).catch(() => undefined)
         throw error
       }
@@ -360,7 +364,7 @@ class FileBackend implements Backend {
     if (!isDue || dead < this.#compactFrom || this.#isSuspect) return
     this.#compaction = this.#rewrite()
       .catch(() => {
-        // The log that is there is as good as before. A suspect one is mended by the next write.
+        // The current log is still valid. A suspect one is repaired by the next write.
         this.#compactFrom = dead + reserveStep
       })
       .finally(() => {
@@ -368,20 +372,23 @@ class FileBackend implements Backend {
       })
   }
 
-  /** Under a limit for each file, what is no deletion leaves some of it free, so that a log is not written again for each few deletions. */
+  /**
+   * With a file length limit, changes other than deletions leave some space, so that a few
+   * deletions do not each cause a compaction.
+   */
   async #keepBelowLimit(operations: readonly StoreOperation[]): Promise<void> {
     const margin = Math.min(reserveStep / 2, this.#most / 4)
     const most = this.#most - margin - bytesOf(operations)
     if (this.#end > most && this.#end - this.#live > margin) await this.#rewrite()
     if (this.#end <= most) return
-    // It fails, or the limit is there no more.
+    // This write fails, or the limit no longer exists.
     await writeAt(this.#log, Buffer.alloc(1), this.#most)
     this.#most = Number.POSITIVE_INFINITY
     this.#isTorn = true
     await this.#mend()
   }
 
-  /** Bytes of a log of what is live after these changes. */
+  /** Length of a log of the live entries after these changes. */
   #lengthAfter(operations: readonly StoreOperation[]): number {
     let live = this.#live
     for (const each of operations) {
@@ -389,11 +396,14 @@ class FileBackend implements Backend {
       if (before !== undefined) live -= entryLength + each.key.length + before.length
       if (each.type === 'put') live += entryLength + each.key.length + each.value.length
     }
-    // What frames take besides.
+    // Overhead of the frames.
     return live + live / 1024 + 256
   }
 
-  /** Writes what is live to another log, which takes the place of this one. `more`: these changes come along, as this one has no room for them. */
+  /**
+   * Writes the live entries to a new log, which replaces this one. `more`: changes to include, for
+   * which this log has no space.
+   */
   async #rewrite(more: readonly StoreOperation[] = []): Promise<void> {
     if (more.length > 0 && this.#lengthAfter(more) > this.#most)
       throw Object.assign(new Error('EFBIG: file too large'), { code: 'EFBIG' })
@@ -411,7 +421,7 @@ class FileBackend implements Backend {
         const kept = page
           .filter(([key]) => !changed.has(key))
           .map(([key, value]): StoreOperation => ({ type: 'put', key, value }))
-        // The last one says that all before it was synced: see `close`.
+        // The last frame records that everything before it was synced: see `close`.
         last = { at: end, bytes: encodeFrame(page.length === 0 ? more : kept, salt, end, end) }
         await writeAt(log, last.bytes, end)
         applyFrame(last.bytes, end, (key, position) =>
@@ -437,14 +447,14 @@ class FileBackend implements Backend {
     this.#synced = end
     this.#isTorn = false
     this.#compactFrom = 0
-    // Until the folder is synced, the one before may come back.
+    // Until the folder is synced, the previous log may reappear after a crash.
     this.#isSuspect = true
     await before?.close().catch(() => undefined)
     await syncFolder(this.#folder)
     this.#isSuspect = false
   }
 
-  // Where the folder was moved away, another store may have its name, and a log that must not be replaced.
+  // If the folder was moved, its name may belong to another store, whose log must not be replaced.
   async #assertInPlace(): Promise<void> {
     const now = await stat(this.#folder)
     this.#place ??= now
@@ -463,7 +473,7 @@ class FileBackend implements Backend {
     await unlink(this.#reserve).catch(() => undefined)
   }
 
-  /** Before something is written that may be refused. */
+  /** Called before changes that may be refused. */
   async #keepReserve(operations: readonly StoreOperation[]): Promise<void> {
     let [live, deletions] = [this.#live, this.#deletions]
     for (const each of operations) {
@@ -471,7 +481,7 @@ class FileBackend implements Backend {
       deletions += deletionLength + each.key.length
       live += deletionLength + each.key.length + each.value.length
     }
-    // Room for all that is live once more, or at least for deleting all of it.
+    // Space for all live entries once more, or at least for deleting all of them.
     const wanted = Math.min(
       reserveStep + Math.max(Math.min(live, mostReserved), deletions),
       this.#mostReserved,
@@ -484,7 +494,7 @@ class FileBackend implements Backend {
       await this.#growReserve(wanted)
       this.#isFull = false
     } catch (error) {
-      // A limit for each file is no full disk: the log may have room.
+      // A file length limit is not a full disk: the log may have space.
       if (isTooLong(error)) this.#mostReserved = this.#reserved
       if (!isFull(error)) return
       this.#isFull = true
@@ -533,7 +543,7 @@ async function writeAt(file: FileHandle, bytes: Buffer, at: number): Promise<voi
   }
 }
 
-/** Makes a new name safe. Windows has no such thing. */
+/** Makes a rename durable. Not available on Windows. */
 async function syncFolder(folder: string): Promise<void> {
   if (platform === 'win32') return
   const handle = await open(folder, 'r')

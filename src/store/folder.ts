@@ -1,5 +1,6 @@
 /**
- * What stores in folders have in common, in Node: the folder, the wait for its lock, the reserve for a disk that is full.
+ * Common parts of stores in folders (Node): the folder, waiting for its lock, and the reserve for a
+ * full disk.
  */
 import { chmod, mkdir, readdir, realpath, stat } from 'node:fs/promises'
 import { platform } from 'node:process'
@@ -8,22 +9,25 @@ import { MqttError } from '../errors.js'
 import type { StoreOperation } from './base/store.js'
 import { aborted, type LevelStoreOptions, locked } from './options.js'
 
-/** Milliseconds between two looks at a lock: there is no notification when it is free. */
+/** Milliseconds between attempts to take a lock; there is no notification. */
 const lockInterval = 200
-/** Bytes of a value, on average, up to which a batch counts as light. */
+/** Average size of values in bytes up to which a batch counts as light. */
 const smallValue = 1024
-/** What LevelDB, and the system, say of a disk that is full. */
+/** Error texts of LevelDB and the system for a full disk. */
 const noSpace = ['No space left on device', 'ENOSPC', 'EDQUOT', 'Disk quota exceeded']
 
-/** Bytes by which a reserve grows. It is as large as the store and one step, up to the most. */
+/**
+ * Step by which a reserve grows, and its upper limit. A reserve is as large as the store plus one
+ * step.
+ */
 export const reserveStep = 262_144
 export const mostReserved = 24 * 1_048_576
 
 /**
- * Makes the folder where it is missing, and closes it to other users; gives its real name.
+ * Creates the folder if missing and removes access by other users; returns its real path.
  *
- * @param own the name of a file that every folder of such a store has
- * @throws MqttError ERR_STORE where it has other contents; or the system's error
+ * @param own the name of a file that every folder of such a store contains
+ * @throws MqttError ERR_STORE when it has other contents; or the system's error
  */
 export async function preparedFolder(location: string, own: string): Promise<string> {
   await mkdir(location, { recursive: true, mode: 0o700 })
@@ -31,7 +35,7 @@ export async function preparedFolder(location: string, own: string): Promise<str
   const { mode } = await stat(folder)
   if (platform !== 'win32' && (mode & 0o077) !== 0) {
     const names = await readdir(folder)
-    // The folder existed before: its permissions are not ours to change.
+    // The folder existed before, so its permissions must not be changed.
     if (names.length > 0 && !names.includes(own)) {
       throw new MqttError(
         'ERR_STORE',
@@ -44,7 +48,8 @@ export async function preparedFolder(location: string, own: string): Promise<str
 }
 
 /**
- * Opens a store once no other process has it, or rejects at once, as the options say. An error with the code `lockedCode` means that it is open elsewhere.
+ * Opens a store once no other process has it open, or rejects at once, depending on the options. An
+ * error with the code `lockedCode` means that it is open elsewhere.
  *
  * @throws MqttError ERR_STORE_LOCKED, ERR_ABORTED; or the error of `open`
  */
@@ -63,19 +68,22 @@ export async function whenFree<T>(
       if ((error as { code?: string }).code !== lockedCode) throw error
       if (lock !== 'wait') throw locked(location, error)
     }
-    // Ends early where the signal aborts, which is looked at next.
+    // An abort ends the pause early and is checked next.
     await pause(lockInterval, undefined, { signal }).catch(() => undefined)
   }
 }
 
-/** True for an error of a disk, or of a user's part of it, that is full. */
+/** True when a disk, or a user's quota, is full. */
 export function isFull(error: unknown): boolean {
   const { code, message } = Object(error) as { code?: unknown; message?: unknown }
   const text = `${code} ${message}`
   return noSpace.some((each) => text.includes(each))
 }
 
-/** True for what frees room, or sends what is stored: on a full disk it gets the room of the reserve. */
+/**
+ * True for small changes that delete, or that write records of a session, without which stored
+ * messages cannot be sent: on a full disk they may use the reserve.
+ */
 export function isUrgent(operations: readonly StoreOperation[]): boolean {
   return (
     isLight(operations) &&
@@ -83,14 +91,14 @@ export function isUrgent(operations: readonly StoreOperation[]): boolean {
   )
 }
 
-/** True where the values are small. */
+/** True when the values are small. */
 export function isLight(operations: readonly StoreOperation[]): boolean {
   let bytes = 0
   for (const each of operations) if (each.type === 'put') bytes += each.value.length
   return bytes <= operations.length * smallValue
 }
 
-/** What the operations take in a store, about. */
+/** Approximate size of the operations in a store. */
 export function bytesOf(operations: readonly StoreOperation[]): number {
   return operations.reduce(
     (sum, each) => sum + 64 + each.key.length + (each.type === 'put' ? each.value.length : 0),

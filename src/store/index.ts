@@ -1,5 +1,5 @@
 /**
- * `mqwire/store`: what a store is, one in memory, and the records that sessions and queues keep in stores.
+ * `mqwire/store`: the store interface, a store in memory, and the records of sessions and queues.
  *
  * @module
  */

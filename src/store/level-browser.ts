@@ -1,8 +1,10 @@
 /**
- * `mqwire/store/level` in browsers and workers: a store in IndexedDB, with a Web Lock that keeps other tabs out.
+ * `mqwire/store/level` in browsers and workers: a store in IndexedDB, with a Web Lock that excludes
+ * other tabs.
  *
- * A database of its own for each name, of version 1, so that no opening can be blocked by an older one. It gives way when the database is deleted,
- * and fails from then on. It must never take a lock from its owner.
+ * Each name has its own database of version 1, so that no older connection can block opening. If
+ * the database is deleted, the store closes and fails from then on. A lock is never stolen from its
+ * owner.
  *
  * @module
  */
@@ -16,11 +18,11 @@ import { KeepingStore } from './session-store.js'
 export type { LevelStoreOptions } from './options.js'
 
 const records = 'records'
-/** Bytes of one page of a range, what each entry costs beside its value included. */
+/** Bytes of one page of a range, and cost of an entry besides its value. */
 const pageBytes = 65_536
 const overhead = 64
 
-/** See `level.ts`. The database and the lock are called `mqwire:` and the location. */
+/** See `level.ts`. Database and lock are named `mqwire:` plus the location. */
 export async function levelStore(
   location: string,
   options: LevelStoreOptions = {},
@@ -48,7 +50,7 @@ function assertThere(feature: unknown, option: string, what: string): void {
     )
 }
 
-/** Opens the database under its lock, which is held until the database is closed. */
+/** Opens the database while holding its lock until the database is closed. */
 function whileLocked(
   name: string,
   location: string,
@@ -67,7 +69,7 @@ function whileLocked(
     }
     const options = lock === 'wait' ? ({ signal } as LockOptions) : { ifAvailable: true }
     navigator.locks.request(name, options, hold).catch((error) => {
-      // Another owner took the lock: two must not write.
+      // Another owner has stolen the lock; two must not write.
       backend?.close()
       reject(signal?.aborted ? aborted(signal) : storeError(error))
     })
@@ -84,9 +86,9 @@ function openDatabase(name: string): Promise<IDBDatabase> {
 }
 
 class DatabaseBackend implements Backend {
-  /** Fulfils when it was closed, by whomever. */
+  /** Resolves when the database was closed by anyone. */
   readonly closed: Promise<void>
-  /** Closes it; what is under way comes to its end. */
+  /** Closes the database; pending transactions complete. */
   readonly close: () => Promise<void>
   readonly #database: IDBDatabase
   readonly #durability: IDBTransactionDurability
@@ -102,7 +104,7 @@ class DatabaseBackend implements Backend {
       database.close()
       release()
     }
-    // Who deletes the database does not wait for us.
+    // Deleting the database must not be blocked by this connection.
     database.onversionchange = this.close
     database.onclose = this.close
   }
@@ -116,7 +118,7 @@ class DatabaseBackend implements Backend {
 
   write(operations: readonly StoreOperation[]): Promise<void> {
     return this.#run('readwrite', (store) => {
-      // A view would be stored with all of the memory that it is a view of.
+      // Storing a view would store its whole buffer.
       for (const each of operations)
         each.type === 'put'
           ? store.put(new Uint8Array(each.value), each.key)
@@ -137,7 +139,7 @@ class DatabaseBackend implements Backend {
     const [lower, upper] = [gt ?? gte, lt ?? lte]
     const isEmpty =
       upper !== undefined && (lower > upper || (lower === upper && (gt ?? lt) !== undefined))
-    // IndexedDB refuses a range that holds nothing.
+    // IndexedDB refuses empty ranges.
     if (isEmpty) return entries
     const above = gt !== undefined
     const range =
@@ -158,7 +160,7 @@ class DatabaseBackend implements Backend {
     })
   }
 
-  /** Runs a transaction; what `work` gives says what came of it. */
+  /** Runs a transaction; `work` returns a function that gives its result. */
   #run<T>(mode: IDBTransactionMode, work: (store: IDBObjectStore) => () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       const transaction = this.#database.transaction(records, mode, {
@@ -176,7 +178,7 @@ class DatabaseBackend implements Backend {
   }
 }
 
-/** A value that is not bytes was put there by other code: a damaged record. */
+/** A value other than bytes was stored by other code: a damaged record. */
 function bytesOf(value: unknown): Uint8Array {
   return value instanceof Uint8Array ? value : new Uint8Array(0)
 }

@@ -32,29 +32,34 @@ import { KeepingStore } from './session-store.js'
 
 export type { LevelStoreOptions } from './options.js'
 
-/** What one page of a range holds. */
+/** Most entries and bytes of one page. */
 const page = { entries: 1000, bytes: 65_536 }
 
 /**
- * Without compression a flipped bit damages one record, not a block of them. Open files are mapped into memory, 2 MiB each: with LevelDB's 1,000 a store
- * that is read through would take two gigabytes of it.
+ * Without compression, a flipped bit damages one record instead of a block. Open files are
+ * memory-mapped, 2 MiB each: with LevelDB's default of 1,000, reading through a store would take
+ * two gigabytes.
  */
 const settings = { valueEncoding: 'view', compression: false, maxOpenFiles: 100 } as const
 
-/** A disk that has so many times the room that a write and the reserve take does not let the write wait for the reserve. */
+/**
+ * With free space of this many times what the write and the reserve take, the write does not wait
+ * for the reserve.
+ */
 const ample = 4
-/** Bytes that LevelDB has in memory until it makes a table of them, as it does by itself; less on a small disk, as that takes as much room. */
+/** Bytes that LevelDB buffers before writing a table (its default); less on a small disk. */
 const mostBuffered = 4_194_304
-/** Milliseconds between two searches for room that deletions have left. */
+/** Milliseconds between compactions that search for space left by deletions. */
 const compactionInterval = 1000
 
 type Level = ClassicLevel<string, Uint8Array>
 
 /**
- * Opens the store at a location: in Node a folder, which is made where it is missing and belongs to LevelDB alone; in browsers the name of a database.
+ * Opens the store at a location: in Node a folder, which is created if missing and must contain
+ * nothing else; in browsers the name of a database.
  *
- * @throws MqttError ERR_STORE_LOCKED, ERR_ABORTED, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION; ERR_STORE where it cannot be opened, or `classic-level` is
- * not installed
+ * @throws MqttError ERR_STORE_LOCKED, ERR_ABORTED, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION;
+ * ERR_STORE when it cannot be opened, or `classic-level` is not installed
  */
 export async function levelStore(
   location: string,
@@ -63,7 +68,7 @@ export async function levelStore(
   checkOptions(location, options)
   try {
     const { ClassicLevel: Level } = await peer()
-    // One folder must have one name, as LevelDB's lock counts by names within a process.
+    // The real path, because LevelDB's lock within a process compares names.
     const folder = await preparedFolder(location, 'CURRENT')
     const { blocks, bsize } = await statfs(folder)
     const writeBufferSize = Math.max(65_536, Math.min(mostBuffered, (blocks * bsize) / 16))
@@ -100,20 +105,20 @@ class LevelBackend implements Backend {
   readonly #sync: boolean
   readonly #margin: number
   #broken = false
-  /** It is broken because the disk is full: reading goes on. */
+  /** It is broken because the disk is full; it can still be read. */
   #full: unknown
   #mending: Promise<void> | undefined
-  /** The reserve is being made larger while writes go on. */
+  /** The reserve is growing while writes continue. */
   #growing: Promise<void> | undefined
-  /** Bytes of the reserve; undefined before it was looked at. */
+  /** Bytes of the reserve; undefined until checked. */
   #reserved: number | undefined
-  /** Bytes of LevelDB's files when they were looked at, with what was written since. */
+  /** Bytes of LevelDB's files at the last check, plus what was written since. */
   #stored = Number.POSITIVE_INFINITY
-  /** Something was deleted whose room LevelDB may still hold; and when it was last made to give it back. */
+  /** Something was deleted whose space LevelDB may still hold; and when it was last compacted. */
   #deleted = false
   #compacted = Number.NEGATIVE_INFINITY
 
-  /** @param margin bytes that are to be free when the reserve grows */
+  /** @param margin bytes that must remain free when the reserve grows */
   constructor(level: Level, folder: string, sync: boolean, margin: number) {
     this.#margin = margin
     this.#level = level
@@ -150,7 +155,7 @@ class LevelBackend implements Backend {
     }
     this.#stored += bytes
     this.#deleted ||= operations.some(({ type }) => type === 'delete')
-    // Twice as much: looking at every file is not for each step.
+    // Twice as much, so that the files are not checked for each step.
     if (!isReserved) this.#growing ??= this.#grow(2 * bytes)
   }
 
@@ -160,7 +165,7 @@ class LevelBackend implements Backend {
     ...bounds
   }: StoreRange): Promise<StoreEntry[]> {
     await this.#readable()
-    // A bound that is undefined would be one.
+    // An undefined bound would count as a bound.
     const given = Object.fromEntries(Object.entries(bounds).filter(([, key]) => key !== undefined))
     const size = Math.min(limit, page.entries)
     const iterator = this.#level.iterator({
@@ -181,7 +186,8 @@ class LevelBackend implements Backend {
     await this.#level.close()
   }
 
-  // A quarter of the processor time of an array. But what it holds is freed by the garbage collector only, which does not see how much that is.
+  // Takes a quarter of the CPU time of an array batch. Its memory is freed only by the garbage
+  // collector, which does not see its size, so it is used only for light batches.
   #writeChained(operations: readonly StoreOperation[]): Promise<void> {
     const batch = this.#level.batch()
     for (const each of operations) {
@@ -198,12 +204,12 @@ class LevelBackend implements Backend {
     return this.#level.batch(changes, { sync: this.#sync })
   }
 
-  // What is open can be read, however full the disk is.
+  // An open store can be read, even with a full disk.
   async #readable(): Promise<void> {
     if (this.#full === undefined || this.#level.status !== 'open') await this.#whole()
   }
 
-  // Opening again reads the log up to the gap, and begins another.
+  // Reopening reads the log up to the gap and starts another one.
   async #whole(): Promise<void> {
     if (!this.#broken) return
     this.#mending ??= this.#mend()
@@ -212,7 +218,7 @@ class LevelBackend implements Backend {
 
   async #mend(): Promise<void> {
     try {
-      // What could not be opened again could not be read either.
+      // If it could not be reopened, it could not be read either.
       if (
         this.#full !== undefined &&
         (await this.#free()) < (await this.#logged()) + reserveStep / 4
@@ -231,7 +237,7 @@ class LevelBackend implements Backend {
     try {
       await this.#level.open()
     } catch (error) {
-      // It wraps what LevelDB said.
+      // The wrapped error is LevelDB's own.
       throw (error as Error).cause ?? error
     }
   }
@@ -255,7 +261,8 @@ class LevelBackend implements Backend {
     )
   }
 
-  // Before so many bytes are written that may be refused. False: the disk has room, and the reserve may come after the write.
+  // Called before `bytes` are written that may be refused. False: the disk has enough space, and
+  // the reserve may grow after the write.
   async #keepReserve(bytes: number): Promise<boolean> {
     if (this.#suffices(bytes)) return true
     if (
@@ -278,7 +285,7 @@ class LevelBackend implements Backend {
     return true
   }
 
-  // What fails here is met by a later write.
+  // A failure here is handled by a later write.
   async #grow(bytes: number): Promise<void> {
     try {
       if (!(await this.#isReserved(bytes)))
@@ -298,7 +305,7 @@ class LevelBackend implements Backend {
     return reserveStep + Math.min(this.#stored + bytes, mostReserved)
   }
 
-  // What LevelDB writes once more when it opens: its logs, and not what has long been in tables.
+  // Bytes that LevelDB writes again when it opens: its logs, but not its tables.
   async #logged(): Promise<number> {
     return (await this.#files()).reduce(
       (sum, [name, size]) => (name.endsWith('.log') ? sum + size : sum),
@@ -329,7 +336,7 @@ class LevelBackend implements Backend {
   async #growReserve(wanted: number): Promise<void> {
     const before = this.#reserved ?? 0
     const step = Math.ceil((wanted - before) / reserveStep) * reserveStep
-    // The room that is left is LevelDB's: taken only for a moment, it would be missed.
+    // The remaining space is LevelDB's: taking it even for a moment could make a write fail.
     if ((await this.#free()) < step + this.#margin)
       throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
     try {
@@ -342,7 +349,7 @@ class LevelBackend implements Backend {
   }
 }
 
-/** A view that is no Buffer, whose `slice` would not copy. */
+/** A plain view instead of a Buffer, whose `slice` does not copy. */
 function plain({ buffer, byteOffset, length }: Uint8Array): Uint8Array {
   return new Uint8Array(buffer, byteOffset, length)
 }

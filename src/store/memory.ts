@@ -1,7 +1,6 @@
 /**
- * The store in memory: for tests, and for programs that take a store and need none.
- *
- * Bytes are copied on their way in and out.
+ * A store in memory, for tests and for programs that need no durability. Bytes are copied in and
+ * out.
  */
 import type { Backend } from './base/backend.js'
 import { SortedMap } from './base/sorted-map.js'
@@ -10,7 +9,7 @@ import { KeepingStore } from './session-store.js'
 
 const pageLength = 64
 
-/** A store that lives as long as the process. Nothing of it is left after `close()`. */
+/** A store that lives as long as the process. Everything is gone after `close()`. */
 export function memoryStore(): Store {
   return new KeepingStore(new MemoryBackend())
 }

@@ -1,45 +1,49 @@
 /**
- * Options of stores on disks, and the errors that all of them raise by them.
- *
- * Nothing here touches a platform. No message repeats a value but the location.
+ * Options of stores on disk, and their errors. No platform API; error messages contain no value
+ * except the location.
  */
 import { MqttError } from '../errors.js'
 
-/** How a store is opened. */
+/** Options of `levelStore`. */
 export interface LevelStoreOptions {
   /**
-   * When a batch fulfils: `'sync'` (default) once it is on the disk and outlives a loss of power, `'os'` once the operating system or the browser has
-   * it, so that it outlives the process only.
+   * When a batch resolves: `'sync'` (default) once it is on disk and survives a power failure,
+   * `'os'` once the operating system or the browser has it, so that it only survives the process.
    */
   readonly durability?: 'sync' | 'os' | undefined
   /** What happens while another owner has the store open: `'fail'` (default) rejects with `ERR_STORE_LOCKED`, `'wait'` waits until it is free. */
   readonly lock?: 'fail' | 'wait' | undefined
-  /** Gives up opening, with `ERR_ABORTED`. Has no effect on a store that is open. Default: none. */
+  /** Gives up opening with `ERR_ABORTED`. No effect on an open store. Default: none. */
   readonly signal?: AbortSignal | undefined
   /**
-   * Asks the browser not to evict what this origin keeps (`navigator.storage.persist()`). It may say no, or ask the user; `navigator.storage.persisted()`
-   * says what came of it. Nothing is asked in Node. Default false.
+   * Asks the browser not to evict this origin's data (`navigator.storage.persist()`). It may
+   * refuse, or ask the user; `navigator.storage.persisted()` shows the result. No effect in Node.
+   * Default false.
    */
   readonly persist?: boolean | undefined
 }
 
-/** How a store of `fileStore` is opened. */
+/** Options of `fileStore`. */
 export interface FileStoreOptions {
-  /** When a batch fulfils: `'sync'` (default) once it is on the disk and outlives a loss of power, `'os'` once the operating system has it. */
+  /**
+   * When a batch resolves: `'sync'` (default) once it is on disk and survives a power failure,
+   * `'os'` once the operating system has it.
+   */
   readonly durability?: 'sync' | 'os' | undefined
   /** What happens while another owner has the store open: `'fail'` (default) rejects with `ERR_STORE_LOCKED`, `'wait'` waits until it is free. */
   readonly lock?: 'fail' | 'wait' | undefined
-  /** Gives up opening, with `ERR_ABORTED`. Has no effect on a store that is open. Default: none. */
+  /** Gives up opening with `ERR_ABORTED`. No effect on an open store. Default: none. */
   readonly signal?: AbortSignal | undefined
   /**
-   * Opens a log that is damaged in the middle, without the batches that cannot be read, and writes it once more. What those batches deleted may be there again,
-   * and what they replaced too. Default false: such a log rejects with `ERR_STORE`, and is left as it is.
+   * Opens a log that is damaged in the middle, without the unreadable batches, and rewrites it.
+   * What those batches deleted or replaced may reappear. Default false: such a log is rejected with
+   * `ERR_STORE` and left unchanged.
    */
   readonly repair?: boolean | undefined
 }
 
 const common = { durability: ['sync', 'os'], lock: ['fail', 'wait'] } as const
-/** By the function: each option with its values; `signal` is known to both. */
+/** Options with their values, for each function; both also accept `signal`. */
 const allowed = {
   levelStore: { ...common, persist: [false, true] },
   fileStore: { ...common, repair: [false, true] },
@@ -71,12 +75,12 @@ function invalid(option: string, expected: string): MqttError {
   return new MqttError('ERR_INVALID_OPTION', `${option} must be ${expected}`, { option })
 }
 
-/** The opening was given up. */
+/** The error when opening is given up. */
 export function aborted(signal: AbortSignal | undefined): MqttError {
   return new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason })
 }
 
-/** Another owner has the store open. */
+/** The error when another owner has the store open. */
 export function locked(location: string, cause?: unknown): MqttError {
   return new MqttError('ERR_STORE_LOCKED', `store locked: ${location}`, { cause })
 }

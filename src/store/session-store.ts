@@ -1,5 +1,5 @@
 /**
- * Stores that sessions can be kept in: each brings what keeps a session, so that clients without a store carry none of it.
+ * Stores that include the session keeper, so that clients without a store do not contain it.
  */
 
 import { innerStore, keeperOf } from '../client/access.js'
@@ -7,12 +7,12 @@ import { openKeeper } from '../client/durable/keeper.js'
 import { BackedStore } from './base/backed-store.js'
 import type { Store, StoreEntry, StoreOperation, StoreRange } from './base/store.js'
 
-/** A store over a backend. */
+/** A store over a backend, with the session keeper. */
 export class KeepingStore extends BackedStore {
   readonly [keeperOf]: unknown = openKeeper
 }
 
-/** Another store. */
+/** Wraps another store and adds the session keeper. */
 class Keeping implements Store {
   readonly [keeperOf]: unknown = openKeeper
   readonly #store: Store
@@ -47,7 +47,8 @@ class Keeping implements Store {
 }
 
 /**
- * A store of your own for the `store` option of a client in a browser. Those of this package need it nowhere, in Node none does.
+ * Prepares your own store for the `store` option of a client in a browser. Not needed for stores of
+ * this package, nor in Node.
  */
 export function sessionStore(store: Store): Store {
   return new Keeping(store)

@@ -1,8 +1,6 @@
 /**
- * The clock of a virtual world: what is due now runs by itself, and only the passing of time has to be asked for.
- *
- * So a program can await whatever takes no time, as it does outside of tests. It may assume what `VirtualClock` does. No two runs of it ever overlap:
- * time would go back.
+ * The clock of a virtual world: timers that are due run by themselves; only advancing the time must
+ * be requested.
  */
 import { VirtualClock } from './virtual-clock.js'
 

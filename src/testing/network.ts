@@ -39,7 +39,10 @@ export class Network {
     return this.#ways.flatMap(({ clientId }) => clientId || [])
   }
 
-  /** A way for one more client; gives what dials over it. `clientId` is asked whenever it matters. */
+  /**
+   * Adds a link for a client; returns its dial function. `clientId` is called whenever it is
+   * needed.
+   */
   add(clientId: () => string | undefined): Dial {
     const way: Way = {
       links: new Set(),
@@ -59,7 +62,7 @@ export class Network {
     }
   }
 
-  /** Cuts the ways of a client, or of everybody; gives what mends this cut. */
+  /** Cuts the links of a client, or of all; returns a function that undoes this cut. */
   cut(clientId: string | undefined, silently: boolean): () => void {
     const { promise, resolve } = deferred<void>()
     const cut: Cut = { clientId, silently, mended: promise }
@@ -129,7 +132,7 @@ class Link implements Transport {
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean {
     if (!this.#silent) return this.#inner.write(bytes, written)
     if (this.#over || this.#closing) return refuse(written)
-    // As the buffers of a kernel do, which nothing empties.
+    // Like the buffers of a kernel that is never drained.
     if (written !== undefined) queueMicrotask(written)
     return true
   }
@@ -142,12 +145,12 @@ class Link implements Transport {
 
   destroy(cause?: unknown): void {
     this.#closing = true
-    // The other end learns nothing: it has to find out by its keep-alive.
+    // The other end is not informed: only its keep-alive can detect it.
     if (this.#silent) this.#endLater(cause)
     else this.#inner.destroy(cause)
   }
 
-  /** Carries nothing from now on. Silently: neither end is ever notified. */
+  /** Carries nothing from now on. Silently: neither end is notified. */
   cut(silently: boolean): void {
     if (!silently) return this.destroy(new Error('the link was cut'))
     this.#silent = true

@@ -81,7 +81,7 @@ interface Planned {
   readonly listen: (accept: PortableBroker['accept']) => Promise<Listener>
 }
 
-/** What is to be opened, checked before anything is. */
+/** The listeners to open, all checked before any is opened. */
 function planOf(options: BrokerServeOptions, maximumPacketSize: number): Planned[] {
   checkNames('serve', options, ['tcp', 'ws', 'unix', 'host', 'tls'])
   const { tcp, ws, unix, host, tls } = options

@@ -1,14 +1,13 @@
 /**
- * The other end of a connection, played by a test: it shows what came in and sends what it is given, packets or bare bytes.
- *
- * It has no opinion: nothing is answered by itself but what `answer` was given for. It decodes with `mqwire/wire`, as a server.
+ * The other end of a connection, controlled by a test: it shows received data and sends packets or
+ * raw bytes.
  */
 import type { Sink, Transport } from '../transport/transport.js'
 import { Decoder } from '../wire/decode.js'
 import { encode, type PacketInput } from '../wire/encode.js'
 import type { ClientPacket, ProtocolVersion } from '../wire/packets.js'
 
-/** Takes each packet that comes in; what it gives back is sent. */
+/** Called with each received packet; its result is sent. */
 export type Answer = (packet: ClientPacket) => PacketInput | readonly PacketInput[] | undefined
 
 /** How a stream ended. */
@@ -21,7 +20,7 @@ export interface PeerEnd {
 export class ScriptedPeer implements Sink {
   /** Everything that came in, oldest first. */
   readonly received: ClientPacket[] = []
-  /** What came in, byte by byte. */
+  /** All received bytes. */
   readonly bytes: number[] = []
   /** Set when the stream ended. */
   ended: PeerEnd | undefined

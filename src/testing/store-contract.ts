@@ -1,8 +1,6 @@
 /**
- * What every store has to do, as a list of cases that any test runner can run: for stores of your own, and for those of the package.
- *
- * It may assume that each `open()` gives a store that is empty. Every case closes what it opened. It must never import a test framework: a case that
- * finds a rule broken rejects, with a message that says which.
+ * The contract of stores as a list of cases for any test runner: for your own stores and those of
+ * the package.
  */
 import type { Store, StoreEntry, StoreOperation, StoreRange } from '../store/base/store.js'
 
@@ -10,19 +8,25 @@ import type { Store, StoreEntry, StoreOperation, StoreRange } from '../store/bas
 export interface StoreContractCase {
   /** The rule, for the title of a test. */
   readonly name: string
-  /** Fulfils when the store keeps the rule, else rejects with an error that says what happened instead. */
+  /**
+   * Resolves when the store keeps the rule, otherwise rejects with an error that says what
+   * happened.
+   */
   run(): Promise<void>
 }
 
-/** What the cases may assume of the store. */
+/** Capabilities of the store that the cases may use. */
 export interface StoreContractOptions {
-  /** Opens what the last `open()` opened, and a case has closed since. Left out, nothing is asked about what is there after `close()`. */
+  /**
+   * Reopens the store that the last `open()` opened and a case has closed. If absent, persistence
+   * across `close()` is not tested.
+   */
   readonly reopen?: (() => Promise<Store>) | undefined
   /** How many entries the largest case has, 1,000 or more. Default 65,535, as many as there are packet identifiers. */
   readonly entries?: number | undefined
 }
 
-/** The cases for a store. `open` gives an empty one each time. */
+/** The cases for a store. `open` must return an empty one each time. */
 export function storeContract(
   open: () => Promise<Store>,
   options: StoreContractOptions = {},

@@ -1,5 +1,5 @@
 /**
- * Timers of a virtual clock, the earliest first: a binary heap. It runs nothing, and knows no time.
+ * Timers of a virtual clock, earliest first, in a binary heap. It runs nothing and has no time.
  */
 
 /** A timer that has not run, or was cancelled. */
@@ -34,7 +34,7 @@ export class Timers {
     return undefined
   }
 
-  /** Gives what the timer calls back, the first time. */
+  /** Removes the timer and returns its callback; undefined if it was already removed. */
   end(timer: Timer): (() => void) | undefined {
     const { callback } = timer
     timer.callback = undefined

@@ -1,7 +1,6 @@
 /**
- * A clock that moves when a test says so: timers run in the order of their times, and between two of them every promise gets its turn.
- *
- * Nothing here waits in real time, but for the hop that lets microtasks finish.
+ * A clock that advances only when a test requests it: timers run in order, and all promises settle
+ * between two of them.
  */
 import { checkDuration } from './broker/common/check.js'
 import { type Timer, Timers } from './timers.js'
@@ -27,14 +26,20 @@ export class VirtualClock {
     return this.#timers.first?.at
   }
 
-  /** Calls back once, `delay` milliseconds from now; gives a function that cancels. Fits `schedule` of the memory transport. */
+  /**
+   * Calls back once, `delay` milliseconds from now; returns a function that cancels it. Fits
+   * `schedule` of the memory transport.
+   */
   setTimer(callback: () => void, delay: number): () => void {
     const timer: Timer = { at: this.#now + Math.max(0, delay), order: ++this.#order, callback }
     this.#timers.add(timer)
     return () => void this.#timers.end(timer)
   }
 
-  /** Runs what is due now, and what that makes due, until nothing is left and every promise has had its turn. */
+  /**
+   * Runs everything that is due, and what becomes due thereby, until nothing is left and every
+   * promise has had its turn.
+   */
   async settle(): Promise<void> {
     await this.advance(0)
   }

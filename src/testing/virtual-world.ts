@@ -20,7 +20,7 @@ import { Network } from './network.js'
 import type { VirtualClock } from './virtual-clock.js'
 import { virtualPlatform } from './virtual-platform.js'
 
-/** What `new VirtualWorld()` takes. Everything has a default. */
+/** Options of `new VirtualWorld()`. Everything has a default. */
 export interface VirtualWorldOptions {
   /** Options of the broker, but for its clock, which is that of the world. Default: none. */
   readonly broker?: Omit<MemoryBrokerOptions, 'clock'> | undefined

@@ -1,7 +1,8 @@
 /**
- * User Properties as what a propagator writes to and reads from.
+ * User Properties as a carrier for propagators.
  *
- * It never writes to what a caller gave. What it reads is a peer's: bounded, and unread where it is given twice.
+ * A caller's objects are never changed. Values from a peer are limited in length, and ignored when
+ * given twice.
  */
 import type { TextMapGetter, TextMapSetter } from '@opentelemetry/api'
 

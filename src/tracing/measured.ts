@@ -1,7 +1,6 @@
 /**
- * Metrics of a client: its counters, read when a reader of metrics asks.
- *
- * Nothing is counted here, and nothing runs between two readings.
+ * Metrics of a client: its counters, read whenever a metric reader asks. Nothing is counted here,
+ * and nothing runs between readings.
  */
 import {
   type Attributes,
@@ -14,17 +13,17 @@ import type { Stats, Unlisten } from '../client/options/index.js'
 import { disposeSymbol } from '../common/dispose.js'
 import { anyObject, object, optional, type Parser } from '../common/schema.js'
 
-/** What is needed of a client. */
+/** The part of a client that is needed. */
 export interface MeasuredClient {
-  /** The client identifier, an attribute of everything. */
+  /** The client identifier, an attribute of every metric. */
   readonly clientId: string
   /** The counters: all zero unless the option `stats` of the client is true. */
   stats(): Stats
 }
 
-/** How a client is measured. */
+/** Options of `measured`. */
 export interface MeasuredOptions {
-  /** Makes the instruments. Default: the meter `mqwire` of the global meter provider. */
+  /** Creates the instruments. Default: the meter `mqwire` of the global meter provider. */
   readonly meter?: Meter | undefined
 }
 
@@ -35,9 +34,12 @@ const parse = /* @__PURE__ */ object<{ meter: Meter | undefined }>({
 type Kind = 'Counter' | 'UpDownCounter' | 'Gauge'
 type Row = readonly [field: keyof Stats, kind: Kind, name: string, unit: string]
 
-/** The instruments, each with its field; `failures` goes by error code. Names without a dot stand behind `mqtt.client.`. */
+/**
+ * The instruments with their fields; `failures` is split by error code. Names without a dot get the
+ * prefix `mqtt.client.`.
+ */
 const rows: readonly Row[] = [
-  // The conventions for messaging have names for these two.
+  // The messaging conventions define names for these two.
   ['publishesSent', 'Counter', 'messaging.client.sent.messages', '{message}'],
   ['delivered', 'Counter', 'messaging.client.consumed.messages', '{message}'],
   ['connects', 'Counter', 'connects', '{connection}'],
@@ -72,15 +74,15 @@ const rows: readonly Row[] = [
   ['pingRoundTrip', 'Gauge', 'ping_round_trip', 's'],
 ]
 
-/** What the conventions want with their own names. */
+/** Attributes that the conventions require with their names. */
 const operations: Readonly<Record<string, string>> = {
   publishesSent: 'publish',
   delivered: 'process',
 }
 
 /**
- * Gives the counters of `client.stats()` to a meter, as observable instruments; gives a function that ends it. The client needs the option
- * `stats: true`: without it all are zero.
+ * Exposes the counters of `client.stats()` to a meter as observable instruments; returns a function
+ * that stops this. The client needs the option `stats: true`; otherwise all are zero.
  * @throws MqttError ERR_INVALID_OPTION
  */
 export function measured(client: MeasuredClient, options?: MeasuredOptions): Unlisten {
@@ -110,7 +112,7 @@ function instrumentOf(meter: Meter, [, kind, short, unit]: Row): Observable {
     : meter.createObservableUpDownCounter(name, { unit })
 }
 
-// What is undefined is not observed.
+// Undefined values are not observed.
 function valuesOf(
   stats: Stats,
   field: keyof Stats,
@@ -120,7 +122,7 @@ function valuesOf(
   if (typeof value === 'object')
     return Object.entries(value).map(([code, count]) => [count, { 'error.type': code }])
   const operation = operations[field]
-  // Milliseconds.
+  // From milliseconds to seconds.
   if (field === 'pingRoundTrip') return [[value / 1000]]
   return operation === undefined ? [[value]] : [[value, { 'messaging.operation.name': operation }]]
 }

@@ -1,5 +1,5 @@
 /**
- * What callers give to trace a client, checked.
+ * Checks the options of tracing.
  */
 import type { TextMapPropagator, Tracer } from '@opentelemetry/api'
 import type {
@@ -22,42 +22,45 @@ import {
 } from '../common/schema.js'
 import type { MqttError } from '../errors.js'
 
-/** What is needed of a client: each of `mqwire` has it. */
+/** The part of a client that is needed; every client of `mqwire` has it. */
 export interface TracingClient {
   /** The client identifier, an attribute of spans. */
   readonly clientId: string
-  /** Settles when the client has ended: spans that are open end then. */
+  /** Resolves when the client has ended; open spans end then. */
   readonly closed: Promise<MqttError | undefined>
-  /** The version that is spoken; undefined before the first connection. */
+  /** The protocol version in use; undefined before the first connection. */
   readonly negotiated: Pick<Negotiated, 'protocolVersion'> | undefined
   /** Adds hooks. */
   use(hooks: Hooks): Unlisten
-  /** Publishes a request and gives its answer. */
+  /** Publishes a request and returns its answer. */
   request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message>
 }
 
-/** How a client is traced. */
+/** Options of tracing. */
 export interface TracingOptions {
-  /** Makes the spans. Default: the tracer `mqwire` of the global tracer provider. */
+  /** Creates the spans. Default: the tracer `mqwire` of the global tracer provider. */
   readonly tracer?: Tracer | undefined
   /**
-   * Writes the context to User Properties, and reads it from there. Default: the global propagator; where none is set, {@link traceContext}. One that does
-   * nothing switches propagation off; what it throws counts as nothing.
+   * Writes the context to User Properties and reads it from there. Default: the global propagator,
+   * or {@link traceContext} if none is set. A no-op propagator turns propagation off; its errors
+   * are ignored.
    */
   readonly propagator?: TextMapPropagator | undefined
   /**
-   * A name of few values for a topic, such as its template `plant/{line}/temperature`: it becomes part of the span's name, and the attribute
-   * `messaging.destination.template`. Undefined: none. What it throws counts as undefined. Default: none.
+   * Returns a low-cardinality name for a topic, such as its template `plant/{line}/temperature`,
+   * for the span's name and the attribute `messaging.destination.template`. Undefined: none. If it
+   * throws, that counts as undefined. Default: none.
    */
   readonly destination?: ((topic: string) => string | undefined) | undefined
   /**
-   * Names of spans: `'operation'` (default): `publish`, `process`, `request`, with the `destination` where there is one. `'topic'`: with the topic where
-   * there is no `destination`; use it only where there are few topics.
+   * Names of spans: `'operation'` (default): `publish`, `process`, `request`, with the
+   * `destination` if there is one. `'topic'`: with the topic if there is no `destination`; only for
+   * few topics.
    */
   readonly spanNames?: 'operation' | 'topic' | undefined
   /**
-   * True: messages and stacks of errors are recorded. They can have parts of payloads in them, as those of `JSON.parse` do. Default false: only what
-   * kind of error it was.
+   * Record messages and stacks of errors. They may contain parts of payloads, as those of
+   * `JSON.parse` do. Default false: only the kind of error.
    */
   readonly errorMessages?: boolean | undefined
 }

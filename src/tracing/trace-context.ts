@@ -1,8 +1,9 @@
 /**
- * W3C Trace Context in User Properties: `traceparent` and `tracestate`, for programs in which no global propagator is set.
+ * W3C Trace Context in User Properties: `traceparent` and `tracestate`, for programs without a
+ * global propagator.
  *
- * What it reads is a peer's: all that is not exactly as the recommendation has it is left unread. Lengths are bounded, and no regular expression of ours
- * sees a byte of it.
+ * Headers come from a peer: one that does not exactly follow the recommendation is ignored. Lengths
+ * are limited, and no regular expression is applied to them.
  */
 import {
   createTraceState,
@@ -15,12 +16,12 @@ const parent = 'traceparent'
 const state = 'tracestate'
 /** Characters of a `traceparent` of version 00. */
 const parentLength = 55
-/** Most characters of a `tracestate`, as of a `traceparent` of a version to come. */
+/** Most characters of a `tracestate`, and of a `traceparent` of a later version. */
 const mostCharacters = 512
-/** Flags that are known: sampled, random. */
+/** Known flags: sampled, random. */
 const knownFlags = 3
 
-/** The W3C propagator. A strict one: a header that is malformed, too long or given twice counts as none. */
+/** The W3C propagator, strict: a malformed, too long or repeated header is ignored. */
 export const traceContext: TextMapPropagator = {
   fields: () => [parent, state],
 
@@ -56,7 +57,7 @@ export const traceContext: TextMapPropagator = {
   },
 }
 
-// Version, trace, span, flags: `00-<32>-<16>-<2>`. A version to come may go on behind a hyphen.
+// Version, trace, span, flags: `00-<32>-<16>-<2>`. A later version may continue after a hyphen.
 function isParent(given: string): boolean {
   const version = given.slice(0, 2)
   if (version === 'ff' || given.length > mostCharacters) return false
@@ -73,7 +74,7 @@ function isParent(given: string): boolean {
   return true
 }
 
-// Lower case only. NaN, behind the end, is not a digit.
+// Lower case only. NaN, from beyond the end, is not a digit.
 function isHex(code: number): boolean {
   return (code >= 0x30 && code <= 0x39) || (code >= 0x61 && code <= 0x66)
 }

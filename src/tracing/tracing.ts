@@ -1,7 +1,8 @@
 /**
  * The spans of one client: one for each publish, each turn of a message, and each traced request.
  *
- * It must never make a publish fail, nor hold a payload. What it knows of messages goes with them; spans that nothing ends are ended with the client.
+ * Tracing never makes a publish fail and never holds a payload. Data about messages is released
+ * with them; spans that nothing ends are ended with the client.
  */
 import {
   type Attributes,
@@ -34,7 +35,7 @@ import { Turn } from './turn.js'
 
 /** Most characters of a topic in names and attributes. */
 const mostCharacters = 1024
-/** Most spans of messages that are open. */
+/** Most open spans of messages. */
 const mostOpen = 10_000
 
 const operations = {
@@ -46,7 +47,7 @@ const operations = {
 /** The context of each message that was handed out by a traced client. */
 const contexts = new WeakMap<object, Context>()
 
-/** Runs a function in the context of a message; as it is where the message has none. */
+/** Runs a function in the context of a message, or in the active context if it has none. */
 export function within<T>(message: object, run: () => T): T {
   return context.with(contexts.get(message) ?? context.active(), run)
 }
@@ -56,11 +57,14 @@ export class Tracing implements Hooks {
   readonly #client: TracingClient
   readonly #config: TracingConfig
   readonly #tracer: Tracer
-  /** Messages in hand. */
+  /** Messages being handled. */
   readonly #open = new Set<Turn>()
-  /** Requests under way, by the span that they wrote to their User Properties. */
+  /** Pending requests, by the span written to their User Properties. */
   readonly #asking = new Map<string, Context>()
-  /** Of requests that came in, by their correlation data: the array itself, which answers carry. */
+  /**
+   * Contexts of incoming requests, by their correlation data: the same array that their answers
+   * carry.
+   */
   readonly #asked = new WeakMap<object, Context>()
 
   constructor(client: TracingClient, config: TracingConfig) {
@@ -92,7 +96,7 @@ export class Tracing implements Hooks {
   readonly deliver = (message: Message, settled: Promise<Settled>): HandlerRunner => {
     const { topic, qos, retain, payloadLength } = message
     const { userProperties = [], correlationData } = message.properties
-    // What is active here is the program's connect, or another message.
+    // The active context is the program's connect, or another message's, so it is not used.
     const parent = this.#extracted(userProperties)
     const span = this.#start('process', topic, parent, {
       ...flagsOf({ qos, retain }),
@@ -124,7 +128,7 @@ export class Tracing implements Hooks {
     return answered
   }
 
-  // Those of messages that are left to the session end with the client, or when there are too many.
+  // Spans of messages left to the session end with the client, or when there are too many.
   #keep(turn: Turn): void {
     this.#open.add(turn)
     if (this.#open.size <= mostOpen) return
@@ -141,7 +145,8 @@ export class Tracing implements Hooks {
     return attempted(() => this.#propagator.extract(ROOT_CONTEXT, pairs, getter)) ?? ROOT_CONTEXT
   }
 
-  // A request is sent when there is a connection, an answer to a failure behind the handler: nothing is active then.
+  // A request is sent once there is a connection, and an error answer after the handler: no context
+  // is active then.
   #parentOf(properties: PublishOptions['properties']): Context {
     const { correlationData, responseTopic, userProperties } = properties ?? {}
     if (correlationData === undefined) return context.active()
@@ -156,7 +161,8 @@ export class Tracing implements Hooks {
     )
   }
 
-  // The same object where nothing is to be written. Unknown options are for `publish` to refuse.
+  // Returns the same object if nothing is to be written. Unknown options are left for `publish` to
+  // refuse.
   #injected<O extends PublishOptions | RequestOptions>(
     own: Context,
     given: O | undefined,
@@ -176,7 +182,7 @@ export class Tracing implements Hooks {
       return [...propagator.fields()]
     })
     if (fields === undefined || written.length === 0) return given
-    // What a message that is passed on brought with it is of another hop.
+    // Trace headers of a forwarded message belong to an earlier hop.
     const former = [...fields, ...written.map(([name]) => name)]
     const kept = (pairs as unknown[]).filter(
       (pair) => !Array.isArray(pair) || !former.includes(pair[0]),
@@ -184,7 +190,7 @@ export class Tracing implements Hooks {
     return { ...given, properties: { ...properties, userProperties: [...kept, ...written] } } as O
   }
 
-  // MQTT 3.1.1 has no properties; under 'auto' that is known with the first connection.
+  // MQTT 3.1.1 has no properties; with 'auto' the version is known after the first connection.
   #isModern(): boolean {
     const { negotiated } = this.#client
     if (negotiated !== undefined) return negotiated.protocolVersion === 5
@@ -233,7 +239,7 @@ interface Inner {
   [access](): { readonly options?: { readonly protocolVersion?: unknown } | undefined }
 }
 
-// Undefined where it throws: that must not reach a publish.
+// Undefined when it throws, because that must not affect a publish.
 function attempted<T>(run: () => T): T | undefined {
   try {
     return run()
@@ -242,7 +248,7 @@ function attempted<T>(run: () => T): T | undefined {
   }
 }
 
-// Begins in this call, so that the order of calls holds.
+// Starts in this call, to keep the order of calls.
 function follow<T>(
   turn: Turn,
   begin: () => Promise<T>,
@@ -272,7 +278,7 @@ function flagsOf(
   }
 }
 
-// That of text is not known without encoding it.
+// The size of a text is unknown without encoding it.
 function sizeOf(payload: unknown): Attributes {
   const { byteLength } = (payload ?? {}) as { readonly byteLength?: unknown }
   return typeof byteLength === 'number' ? { 'messaging.message.body.size': byteLength } : {}

@@ -1,8 +1,8 @@
 /**
- * The span of one thing that is under way: its failures, and its one end.
+ * The span of one operation: its failures, and its single end.
  *
- * Nothing that happens after the end changes the span. Of errors it records the kind, and more only where that is asked for: messages can have parts of
- * payloads in them.
+ * Nothing after the end changes the span. By default only the kind of an error is recorded, because
+ * messages may contain parts of payloads.
  */
 import { type Span, SpanStatusCode } from '@opentelemetry/api'
 import { MqttError } from '../errors.js'
@@ -24,13 +24,13 @@ export class Turn {
     this.#messages = messages
   }
 
-  /** Calls a handler, once more perhaps: the last call counts. */
+  /** Calls a handler, possibly again: the last call counts. */
   run<T>(handler: () => T): T {
     this.#failure = undefined
     try {
       const result = handler()
       if (typeof (result as PromiseLike<unknown> | undefined)?.then !== 'function') return result
-      // What is like a promise may run again with each `then`.
+      // A thenable may run again with each `then`, so it is converted once.
       const promise = Promise.resolve(result)
       promise.catch((error: unknown) => this.fail(error))
       return promise as T
@@ -64,7 +64,7 @@ export class Turn {
   }
 }
 
-// Of few values: the code, or the name of the class.
+// Low cardinality: the error code, or the name of the class.
 function kindOf(error: unknown): string {
   if (MqttError.is(error)) return error.code
   const name: unknown = error instanceof Error ? error.constructor.name || error.name : typeof error

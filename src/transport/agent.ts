@@ -1,8 +1,10 @@
 /**
- * Streams that the agent of a target makes, by way of a proxy as a rule, and TLS on top of them.
+ * Streams created by a target's agent, usually through a proxy, and TLS on top of them.
  *
- * It may assume nothing of an agent: one may never answer, answer after the attempt was given up, or give what is no stream. Everything that it made
- * is destroyed with the attempt, as far as it is seen: when it is handed over, or made by `net.connect` as soon as it is asked for. It must never dial by itself, and never repeat what an agent's error holds besides its text: it may know a password.
+ * An agent may never answer, answer after the attempt was given up, or return something that is not
+ * a stream. Everything it created is destroyed with the attempt, as far as it can be observed: when
+ * it is returned, or when `net.connect` creates it during the call. This module never dials by
+ * itself, and repeats only the text of an agent's error, whose other fields may contain a password.
  */
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
@@ -16,24 +18,27 @@ import { hostOf } from './socket.js'
 import { portOf, settingsOf } from './socket-options.js'
 import type { SocketAgent, Target } from './transport.js'
 
-/** Agents that lead on from one another. */
+/** Most agents followed when one returns another. */
 const mostAgents = 4
 
-/** The diagnostics channel for sockets as they are made by `net.connect`. */
+/** Diagnostics channel of sockets created by `net.connect`. */
 const clientSockets = 'net.client.socket'
 
-/** What an agent is asked for. */
+/** The request given to an agent. */
 type Request = ReturnType<typeof requestOf>
 
 /** One attempt to get a stream. */
 interface Attempt {
   readonly request: Request
   readonly signal: AbortSignal
-  /** Sockets that were made when an agent was asked. */
+  /** Sockets created while an agent was called. */
   readonly made: unknown[]
 }
 
-/** A stream to host and port of the target, without TLS. Rejects when its agent makes none, with the signal's reason when aborted. */
+/**
+ * Opens a stream to the target's host and port, without TLS. Rejects when the agent provides none,
+ * or with the signal's reason.
+ */
 export async function openTunnel(
   target: Target,
   agent: SocketAgent,
@@ -52,7 +57,7 @@ export async function openTunnel(
   }
 }
 
-/** TLS over such a stream. Neither outlives the other. */
+/** TLS over such a stream. When one ends, so does the other. */
 export function secureOver(stream: Duplex, options: ConnectionOptions): TLSSocket {
   const socket = connectTls({ ...options, socket: stream })
   socket.on('close', () => discard(stream))
@@ -60,7 +65,8 @@ export function secureOver(stream: Duplex, options: ConnectionOptions): TLSSocke
   return socket
 }
 
-// An agent gives its socket when the proxy has answered. Where that never happens, the socket would stay with each attempt.
+// Records sockets created during a call. An agent returns its socket only after the proxy has
+// answered; without that answer the socket would leak.
 function watched<T>(made: unknown[], call: () => T): T {
   const note = (message: unknown) => void made.push((message as { socket: unknown }).socket)
   subscribe(clientSockets, note)
@@ -83,14 +89,14 @@ async function ask(agent: SocketAgent, attempt: Attempt, left: number): Promise<
       ? askToConnect(agent, request, signal)
       : askToCreate(agent, request),
   )
-  // An agent that chooses among others gives one of them.
+  // A selecting agent may return another agent.
   const { write, connect, createConnection } = Object(given) as Partial<Record<string, unknown>>
   const leads =
     typeof write !== 'function' &&
     (typeof connect === 'function' || typeof createConnection === 'function')
   if (!leads) return given as Duplex
   if (left <= 1) throw new Error('it leads to ever more agents')
-  // An attempt that was given up needs no dial.
+  // No need to dial for an aborted attempt.
   signal.throwIfAborted()
   return ask(given as SocketAgent, attempt, left - 1)
 }
@@ -112,7 +118,7 @@ async function askToConnect(
   const connect = agent.connect as unknown as (request: TunnelRequest, options: object) => unknown
   const given = await connect.call(agent, request, { ...options })
   if (refusal === undefined) return given
-  // What stands for a stream then gives the proxy's page to an HTTP client.
+  // The returned stream contains the proxy's error page for an HTTP client.
   discard(given)
   throw new Error(refusal)
 }
@@ -125,7 +131,7 @@ function askToCreate(agent: SocketAgent, options: Request): Promise<unknown> {
   return new Promise((resolve, reject) => {
     let taken: unknown
     const take = (stream: unknown) => {
-      // Who returns a stream may call back with it, or with nothing once it is connected.
+      // An agent may both return a stream and call back, with it or with nothing.
       if (stream === undefined || stream === null || stream === taken) return
       if (taken !== undefined) return discard(stream)
       taken = stream
@@ -140,7 +146,10 @@ function askToCreate(agent: SocketAgent, options: Request): Promise<unknown> {
   })
 }
 
-/** What stands for the HTTP request that agents want to see: of one that would be upgraded, so that agents that choose make a tunnel. */
+/**
+ * The HTTP request that agents expect: an upgrade request, so that selecting agents create a
+ * tunnel.
+ */
 class TunnelRequest extends EventEmitter {
   readonly method = 'GET'
   readonly path = '/'
@@ -153,7 +162,7 @@ class TunnelRequest extends EventEmitter {
     super()
     this.host = host
     this.#authority = `${host.includes(':') ? `[${host}]` : host}:${port}`
-    // Agents may listen for the end of a request.
+    // Agents may listen for the request's end.
     signal.addEventListener('abort', () => this.destroy(), { once: true })
     this.on('error', () => undefined)
   }
@@ -175,7 +184,7 @@ class TunnelRequest extends EventEmitter {
   }
 }
 
-// An agent's error may carry its options, and these a password: its text and code only.
+// Text and code of an agent's error. Its other fields may contain options with a password.
 function wordsOf(error: unknown): string {
   const { code = '', message = '' } = Object(error) as { code?: unknown; message?: unknown }
   const text = textOf(message)

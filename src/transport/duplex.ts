@@ -1,8 +1,10 @@
 /**
- * A stream over any Node `Duplex`: a channel of SSH, a serial port, what a proxy's agent made, one end of a pair in memory.
+ * A transport over any Node `Duplex`: an SSH channel, a serial port, an agent's stream, one end of
+ * an in-memory pair.
  *
- * It may assume little of the stream: one that never emits 'close', throws from any call, or answers a write by data at once is a stream too.
- * It must never touch the sink before `open()`, after the end, or from inside `write()`, and never let a late error of the stream escape.
+ * The stream may be unusual: it may never emit 'close', throw from any call, or answer a write with
+ * data at once. The sink is never called before `open()`, after the end, or inside `write()`, and
+ * late errors of the stream never escape.
  *
  * @module
  */
@@ -15,32 +17,37 @@ export type { DuplexStream } from './open-stream.js'
 
 type Written = (error?: unknown) => void
 
-/** How long the peer may take to follow once one direction is over. */
+/** Milliseconds for the peer to close its direction once one direction has ended. */
 const lingerTime = 5_000
 
-/** How long a stream that was destroyed may take to say so. */
+/** Milliseconds for a destroyed stream to emit 'close'. */
 const closeTime = 1_000
 
-/** Opens a stream for one attempt to connect. The signal aborts when the attempt is given up; a stream that comes later is destroyed. */
+/**
+ * Opens a stream for one attempt to connect. The signal aborts when the attempt is given up; a
+ * stream returned later is destroyed.
+ */
 export type OpenDuplex = (options: {
   readonly signal: AbortSignal
 }) => DuplexStream | Promise<DuplexStream>
 
-/** A value for `transport` of an endpoint: it opens a stream for each attempt to connect. */
+/** A value for `transport` of an endpoint, which opens a stream for each attempt to connect. */
 export type DuplexDial = (
   endpoint: unknown,
   options: { readonly signal: AbortSignal },
 ) => Promise<Transport>
 
 /**
- * A transport over an open stream, or a value for `transport` of an endpoint, over a function that opens one.
+ * A transport over an open stream; or, for a function that opens one, a value for `transport` of an
+ * endpoint.
  *
- * The stream is taken over: other code may not read it, write to it, or decode it (`setEncoding`). The transport reads it from `open()` on, honours its
- * `highWaterMark` in both directions, ends it when the peer has ended, and destroys it at last. A peer that follows no end within 5 seconds is cut.
- * @param source an open `Duplex` of bytes, also a socket that is still connecting; or a function that gives one, or a promise of one, for each
- * attempt
- * @throws MqttError `ERR_INVALID_OPTION` for what is no `Duplex`, is one of objects or of text, or is closed already; of a function's stream the
- * attempt rejects with it
+ * Other code must not read the stream, write to it, or decode it (`setEncoding`). The transport
+ * reads it from `open()` on, respects its `highWaterMark` in both directions, ends it when the peer
+ * has ended, and finally destroys it. A peer that does not end within 5 seconds is cut off.
+ * @param source an open `Duplex` of bytes, also a socket that is still connecting; or a function
+ * that returns one, or a promise of one, for each attempt
+ * @throws MqttError `ERR_INVALID_OPTION` when it is not a `Duplex`, is one of objects or text, or
+ * is already closed; for a function's stream, the attempt rejects with it
  */
 export function duplexTransport(source: DuplexStream): Transport
 export function duplexTransport(source: OpenDuplex): DuplexDial
@@ -53,9 +60,9 @@ export function duplexTransport(source: DuplexStream | OpenDuplex): Transport | 
 class DuplexTransport implements Transport {
   readonly #stream: DuplexStream
   readonly #holder = new SinkHolder()
-  /** Writes that the stream has not answered, in order. */
+  /** Callbacks of writes that the stream has not confirmed, in order. */
   readonly #waiting = new Set<Written>()
-  /** What came in while a call of ours was on the stack. */
+  /** Data received during a call to the stream. */
   #held: Uint8Array[] = []
   #inside = false
   #ended = false
@@ -66,13 +73,13 @@ class DuplexTransport implements Transport {
 
   constructor(stream: DuplexStream) {
     this.#stream = stream
-    // These stay: an error that comes after the end must not end the process.
+    // Never removed, because an error after the end must not end the process.
     stream.on('error', (error: unknown) => this.#failed(error))
     stream.on('drain', () => this.#drained())
     stream.on('end', () => this.#peerEnded())
     stream.on('finish', () => this.#linger())
     stream.on('close', () => this.#over())
-    // What flows already would flow past.
+    // A stream that is already flowing would lose data.
     this.pause()
   }
 
@@ -89,7 +96,7 @@ class DuplexTransport implements Transport {
     try {
       return this.#within(() => this.#stream.write(bytes, done))
     } catch (error) {
-      // The stream may hold the bytes at which it threw: `written` is called at its end.
+      // The stream may still hold the bytes, so `written` is called only at its end.
       this.destroy(error)
       return false
     }
@@ -98,7 +105,7 @@ class DuplexTransport implements Transport {
   close(): void {
     if (this.#ended) return
     this.#ended = true
-    // The peer's end is to be seen.
+    // Resumed so that the peer's end is noticed.
     this.resume()
     this.#guard(() => this.#stream.end())
   }
@@ -108,7 +115,7 @@ class DuplexTransport implements Transport {
   }
 
   resume(): void {
-    // Before `open()` there is no reader for what would come.
+    // Before `open()`, nothing reads.
     if (this.#holder.live) this.#guard(() => this.#stream.resume())
   }
 
@@ -122,7 +129,7 @@ class DuplexTransport implements Transport {
     this.#end()
   }
 
-  // Before `write()` has answered there is no wait that a drain could end.
+  // While `write()` is still running, its caller cannot be waiting for a drain.
   #drained(): void {
     if (this.#inside) queueMicrotask(() => this.#holder.live?.drain())
     else this.#holder.live?.drain()
@@ -136,7 +143,8 @@ class DuplexTransport implements Transport {
     else this.#holder.chunk(bytes)
   }
 
-  // A stream may answer from inside our own call, which the sink need not expect. The memory may be the stream's again by then.
+  // A stream may deliver data inside a call to it, where the sink must not be called. Copied,
+  // because the stream may reuse the memory.
   #hold(bytes: Uint8Array): void {
     if (this.#held.push(new Uint8Array(bytes)) === 1) queueMicrotask(() => this.#release())
   }
@@ -148,7 +156,7 @@ class DuplexTransport implements Transport {
     }
   }
 
-  // A stream that throws is of no more use.
+  // A stream that throws is unusable.
   #guard(call: () => unknown): void {
     try {
       this.#within(call)
@@ -167,7 +175,7 @@ class DuplexTransport implements Transport {
     }
   }
 
-  // Once, and in any case: a stream may forget its callbacks when it is destroyed.
+  // Calls `written` exactly once, even if a destroyed stream forgets its callbacks.
   #once(written: Written): (error?: Error | null) => void {
     const finished: Written = (error) => {
       if (!this.#waiting.delete(finished)) return
@@ -175,7 +183,7 @@ class DuplexTransport implements Transport {
       else written(error)
     }
     this.#waiting.add(finished)
-    // As for sockets: a write that was under way when the stream was destroyed may be reported as done.
+    // As with sockets, a pending write may be reported as successful when the stream is destroyed.
     return (error) =>
       finished(error ?? (this.#stream.destroyed ? new Error('The stream was cut') : undefined))
   }
@@ -189,12 +197,12 @@ class DuplexTransport implements Transport {
 
   #peerEnded(): void {
     this.#readEnd = true
-    // A Duplex stays open in the other direction by default; for MQTT it is over.
+    // A Duplex stays half-open by default; MQTT ends both directions.
     this.close()
     this.#linger()
   }
 
-  // One direction is over: the other gets a moment to follow, not for ever.
+  // One direction has ended: the other gets a limited time to follow.
   #linger(): void {
     if (this.#cut || this.#holder.over) return
     if (this.#readEnd && this.#stream.writableFinished) return this.#end()
@@ -218,14 +226,14 @@ class DuplexTransport implements Transport {
     this.#ended = true
     for (const written of this.#waiting)
       queueMicrotask(() => written(new Error('The stream was cut')))
-    // Behind what is held.
+    // After data that is held back.
     queueMicrotask(() => this.#holder.end(this.#cause))
   }
 }
 
 function unreferenced(callback: () => void, delay: number): ReturnType<typeof setTimeout> {
   const timer = setTimeout(callback, delay)
-  // Streams of this kind are found outside Node too, where timers are numbers.
+  // Such streams also exist outside Node, where timers are numbers.
   ;(timer as { unref?(): void }).unref?.()
   return timer
 }

@@ -1,8 +1,10 @@
 /**
- * Streams inside one process, for tests and simulations: a pair of connected transports, and a hub of named listeners.
+ * Transports within one process, for tests and simulations: connected pairs, and a hub of named
+ * listeners.
  *
- * Each delivery happens in a task of its own, so that microtasks of the receiver run in between; nothing is ever delivered synchronously.
- * All time goes through `schedule`, which may be virtual. It must keep no process alive while idle.
+ * Each delivery has its own task, so that the receiver's microtasks run in between; nothing is
+ * delivered synchronously. All timing uses `schedule`, which may be virtual. Nothing keeps an idle
+ * process alive.
  *
  * @module
  */
@@ -13,34 +15,42 @@ import type { Accept, Listener, Sink, Transport } from './transport.js'
 
 type Written = (error?: unknown) => void
 
-/** Runs `callback` after `delay` milliseconds, in a task of its own; returns what cancels it. */
+/**
+ * Runs `callback` after `delay` milliseconds in its own task; returns a function that cancels it.
+ */
 export type Schedule = (callback: () => void, delay: number) => () => void
 
-/** How one direction behaves. */
+/** The behaviour of one direction. */
 export interface MemoryKnobs {
   /** Milliseconds from `write()` to delivery, 0 or more. Default 0: the next task. */
   readonly latency?: number | undefined
-  /** Most bytes of one delivery, 1 or more. Default: what was written at once arrives at once. */
+  /** Most bytes of one delivery, 1 or more. Default: each write arrives as a whole. */
   readonly split?: number | undefined
-  /** Cuts the stream, both ways, once this many bytes were delivered. Default: never. */
+  /** Cuts the stream in both directions once this many bytes were delivered. Default: never. */
   readonly drop?: number | undefined
   /** Undelivered bytes above which `write()` returns false. Default 64 KiB. */
   readonly highWaterMark?: number | undefined
-  /** `'buffer'` delivers like a socket, by `Sink.buffer()` and `read()`; `'chunk'` (default) hands over the written array itself. */
+  /**
+   * `'buffer'` delivers like a socket, through `Sink.buffer()` and `read()`; `'chunk'` (default)
+   * passes the written array itself.
+   */
   readonly delivery?: 'buffer' | 'chunk' | undefined
 }
 
-/** Options of a pair: knobs for both directions, or for one. */
+/** Options of a pair: common ones, and ones for each direction. */
 export interface MemoryOptions extends MemoryKnobs {
-  /** Knobs from the first transport to the second; win over the common ones. */
+  /** Options from the first transport to the second; override the common ones. */
   readonly forward?: MemoryKnobs | undefined
-  /** Knobs from the second transport to the first; win over the common ones. */
+  /** Options from the second transport to the first; override the common ones. */
   readonly backward?: MemoryKnobs | undefined
-  /** Default: real tasks and timers. */
+  /** Runs tasks. Default: real tasks and timers. */
   readonly schedule?: Schedule | undefined
 }
 
-/** Two connected transports: what one writes, the other reads. @throws MqttError ERR_INVALID_OPTION */
+/**
+ * Creates two connected transports: each reads what the other writes. @throws MqttError
+ * ERR_INVALID_OPTION
+ */
 export function memoryPair(options: MemoryOptions = {}): [Transport, Transport] {
   const schedule = options.schedule ?? realSchedule
   checkOptions(options)
@@ -51,9 +61,12 @@ export function memoryPair(options: MemoryOptions = {}): [Transport, Transport] 
   return [first, second]
 }
 
-/** A place in memory where servers listen by name and clients dial them. */
+/** Listeners with names, and clients that dial them, in memory. */
 export interface MemoryHub {
-  /** Gives the far end of each dialled pair to `accept`. Throws when the name is taken. The listener's URL is `memory:` and the name. */
+  /**
+   * Passes the far end of each dialled pair to `accept`. Throws when the name is taken. The
+   * listener's URL is `memory:` plus the name.
+   */
   listen(name: string, accept: Accept): Listener
   /** Connects to a listener by its name or URL. Rejects with an error whose `code` is `ECONNREFUSED` without a listener, or with the signal's reason. */
   dial(
@@ -62,7 +75,10 @@ export interface MemoryHub {
   ): Promise<Transport>
 }
 
-/** Makes a hub. The options shape every connection; forward is from client to server. @throws MqttError ERR_INVALID_OPTION */
+/**
+ * Creates a hub. The options apply to every connection; forward is from client to server. @throws
+ * MqttError ERR_INVALID_OPTION
+ */
 export function createMemoryHub(options: MemoryOptions = {}): MemoryHub {
   checkOptions(options)
   const listeners = new Map<string, { accept: Accept; open: Set<Transport> }>()
@@ -108,7 +124,7 @@ function checkOptions(options: MemoryOptions): void {
 
 const least = { latency: 0, split: 1, drop: 0, highWaterMark: 0 } as const
 
-// A delivery of 0 bytes would have no end, and NaN would be no bound at all.
+// Deliveries of 0 bytes would never end, and NaN would be no limit.
 function checkKnobs(knobs: MemoryKnobs): void {
   for (const option of Object.keys(least) as (keyof typeof least)[]) {
     const from = least[option]
@@ -160,15 +176,15 @@ interface Item {
   readonly written: Written | undefined
 }
 
-/** What one side has written and the other has not got, in order. */
+/** Data written by one side and not yet delivered to the other, in order. */
 class Line {
-  /** Bytes that were not delivered, and those that were. */
+  /** Undelivered bytes, and delivered bytes. */
   queued = 0
   delivered = 0
   readonly #items: Item[] = []
-  /** Bytes of the oldest item that were delivered. */
+  /** Delivered bytes of the oldest item. */
   #offset = 0
-  /** Items that have arrived at the other end. */
+  /** Number of items that have arrived. */
   #arrived = 0
 
   /** The oldest item, if it has arrived. */
@@ -181,12 +197,12 @@ class Line {
     this.queued += item.bytes?.length ?? 0
   }
 
-  /** The oldest item that is under way has arrived. */
+  /** The oldest item in transit has arrived. */
   arrive(): void {
     this.#arrived++
   }
 
-  /** Takes the next bytes of an arrival, so many at most. */
+  /** Takes at most `most` bytes of an arrived item. */
   take(bytes: Uint8Array, most: number): Uint8Array {
     const taken = bytes.subarray(this.#offset, this.#offset + most)
     this.#offset += taken.length
@@ -195,7 +211,7 @@ class Line {
     return taken
   }
 
-  /** True when all bytes of an arrival were taken. */
+  /** True when all bytes of an arrived item were taken. */
   isTaken(bytes: Uint8Array): boolean {
     return this.#offset === bytes.length
   }
@@ -208,7 +224,7 @@ class Line {
     item?.written?.()
   }
 
-  /** Nothing more is delivered. */
+  /** Discards everything undelivered. */
   clear(): void {
     for (const { written } of this.#items.splice(0)) refuse(written)
   }
@@ -272,7 +288,7 @@ class MemoryTransport implements Transport {
     }, this.#knobs.latency ?? 0)
   }
 
-  /** Delivers in a later task, if anything has arrived. */
+  /** Schedules a delivery if anything has arrived. */
   pump(): void {
     if (this.#busy || this.#line.arrival === undefined) return
     this.#busy = true
@@ -282,7 +298,7 @@ class MemoryTransport implements Transport {
     }, 0)
   }
 
-  // One delivery; the rest follows in tasks of their own.
+  // One delivery; later ones have their own tasks.
   #deliver(): void {
     const item = this.#line.arrival
     const peer = this.peer
@@ -334,7 +350,7 @@ class MemoryTransport implements Transport {
     this.#finish()
   }
 
-  // Over in both directions.
+  // Ends when both directions are over.
   #finish(): void {
     if (this.#peerEnded && this.#endArrived) this.#over(undefined)
   }
@@ -345,7 +361,7 @@ class MemoryTransport implements Transport {
     this.cut(error)
   }
 
-  /** Ends at once, this side only. */
+  /** Ends this side immediately. */
   cut(cause: unknown): void {
     if (this.#holder.over) return
     this.#holder.drop()
@@ -370,13 +386,16 @@ class MemoryTransport implements Transport {
   }
 }
 
-/** What Node has and pages have not; asked for by name, so that a bundle for browsers refers to nothing of Node. */
+/**
+ * Node functions that browsers lack, accessed by name so that browser bundles contain no reference
+ * to Node.
+ */
 interface Immediates {
   readonly setImmediate?: (callback: () => void) => object
   readonly clearImmediate?: (immediate: object) => void
 }
 
-// A bare task where the platform has one: timers of 0 ms are slowed down to 4 ms in browsers.
+// Uses a plain task if possible, because browsers delay timers of 0 ms to 4 ms.
 const realSchedule: Schedule = (callback, delay) => {
   if (delay > 0) {
     const timer = setTimeout(callback, delay)
@@ -391,7 +410,9 @@ const realSchedule: Schedule = (callback, delay) => {
   return tasks.add(callback)
 }
 
-/** Tasks by way of one channel: a channel for each would cost more than all that a simulation in a page does besides. */
+/**
+ * Runs tasks over a single message channel; one for each task would cost too much in a simulation.
+ */
 class Tasks {
   readonly #port: MessagePort
   readonly #waiting = new Map<number, () => void>()
@@ -405,7 +426,7 @@ class Tasks {
       this.#waiting.delete(data)
       callback?.()
     }
-    // Where ports keep a process alive, an idle one is not to.
+    // An idle port must not keep the process alive.
     ;(port1 as { unref?: () => void }).unref?.()
   }
 
@@ -417,5 +438,5 @@ class Tasks {
   }
 }
 
-// Made when it is needed first.
+// Created on first use.
 let tasks: Tasks | undefined

@@ -1,8 +1,9 @@
 /**
- * A stream over a `MessagePort`, between a page and its workers or between Node's threads.
+ * A transport over a `MessagePort`, between a page and its workers or between Node's threads.
  *
- * Both ends have to use this module: bytes go one way, the count of bytes consumed comes back, an end is a message too, as ports report their
- * closing late or never. It may assume nothing of what arrives: a message of another shape cuts the stream. Written arrays are copied, never detached.
+ * Both ends must use this module: bytes go one way, counts of consumed bytes come back, and ends
+ * are messages, because ports report closing late or never. A message of any other shape cuts the
+ * stream. Written arrays are copied, never detached.
  *
  * @module
  */
@@ -10,24 +11,26 @@
 import { refuse, SinkHolder } from './sink-holder.js'
 import type { Sink, Transport } from './transport.js'
 
-/** The part of a `MessagePort` that is used here; those of browsers, Deno, Bun and `node:worker_threads` have it. */
+/**
+ * The part of a `MessagePort` that is used; browsers, Deno, Bun and `node:worker_threads` have it.
+ */
 export interface Port {
   /** Sends to the other end. */
   postMessage(message: unknown, transfer: ArrayBuffer[]): void
-  /** Listens to `message`, `messageerror` and `close`. */
+  /** Adds a listener for `message`, `messageerror` or `close`. */
   addEventListener(type: string, listener: (event: { data?: unknown }) => void): void
-  /** Listens no more. */
+  /** Removes a listener. */
   removeEventListener(type: string, listener: (event: { data?: unknown }) => void): void
-  /** Lets what came in so far be delivered. */
+  /** Starts delivery of queued messages. */
   start(): void
-  /** Ends the port. */
+  /** Closes the port. */
   close(): void
 }
 
-/** Bytes that the peer has not consumed above which `write()` returns false. */
+/** With more unconsumed bytes than this, `write()` returns false. */
 const highWaterMark = 128 * 1024
 
-/** A transport over one end of a `MessageChannel`. The port is taken over: other code may not use it. */
+/** Creates a transport over one end of a `MessageChannel`. Other code must not use the port. */
 export function messagePortTransport(port: Port): Transport {
   return new MessagePortTransport(port)
 }
@@ -40,7 +43,7 @@ interface Pending {
 class MessagePortTransport implements Transport {
   readonly #port: Port
   readonly #holder = new SinkHolder()
-  // Written and not yet reported as consumed, in order.
+  // Writes that are not reported as consumed, in order.
   #pending: Pending[] = []
   #outstanding = 0
   #full = false
@@ -54,14 +57,14 @@ class MessagePortTransport implements Transport {
     port.addEventListener('close', this.#onClose)
   }
 
-  // The port itself keeps what comes in until it is started.
+  // Until it is started, the port itself queues what comes in.
   open(sink: Sink): void {
     this.#holder.open(sink, () => this.#port.start())
   }
 
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean {
     if (this.#ended) return refuse(written)
-    // Not `slice()`, which shares the memory where `bytes` is a Buffer.
+    // Not `slice()`, which does not copy a Buffer.
     const copy = new Uint8Array(bytes)
     this.#pending.push({ length: copy.length, written })
     this.#outstanding += copy.length

@@ -1,12 +1,13 @@
 /**
- * Unknown names of options, refused with the name that was meant.
- *
- * It may assume nothing about what it is given. It must never repeat a value: names only.
+ * Refuses unknown option names and suggests the intended one. Values are never repeated in errors.
  */
 
 import { MqttError } from '../errors.js'
 
-/** @throws MqttError `ERR_INVALID_OPTION` unless it is an object whose keys are all among the names; the message has the nearest one */
+/**
+ * @throws MqttError `ERR_INVALID_OPTION` unless it is an object whose keys are all in `names`; the
+ * message suggests the nearest name
+ */
 export function checkNames(what: string, given: unknown, names: readonly string[]): void {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new MqttError('ERR_INVALID_OPTION', `${what} must be an object`, { option: what })
@@ -25,7 +26,7 @@ export function unknownName(what: string, name: unknown, names: readonly string[
   })
 }
 
-/** The name that takes the fewest changes to reach, if it takes few. */
+/** The most similar name, if it is similar enough. */
 function nearest(given: string, names: readonly string[]): string | undefined {
   const ranked = names
     .map((name) => ({ name, changes: distance(given.toLowerCase(), name.toLowerCase()) }))
@@ -34,7 +35,10 @@ function nearest(given: string, names: readonly string[]): string | undefined {
   return best !== undefined && best.changes <= Math.max(2, given.length / 3) ? best.name : undefined
 }
 
-/** How many letters have to be added, removed, changed or swapped with their neighbour to make one text the other. */
+/**
+ * Number of letters to add, remove, change or swap with a neighbour to turn one text into the
+ * other.
+ */
 function distance(one: string, other: string): number {
   const rows = [Array.from({ length: other.length + 1 }, (_, index) => index)]
   const at = (i: number, j: number): number => rows[i]?.[j] ?? 0

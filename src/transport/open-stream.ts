@@ -1,26 +1,25 @@
 /**
- * Streams that others open: checked, waited for, and destroyed when they are not wanted any more.
- *
- * It may assume nothing of what it is given. It must never read or write.
+ * Streams opened by other code: checked, awaited, and destroyed when no longer wanted. Never reads
+ * or writes.
  */
 
 import { MqttError } from '../errors.js'
 
-/** The part of a Node `Duplex` that is used here. */
+/** The part of a Node `Duplex` that is used. */
 export interface DuplexStream {
-  /** Listens to `data`, `drain`, `end`, `finish`, `error` and `close`. */
+  /** Adds a listener for `data`, `drain`, `end`, `finish`, `error` or `close`. */
   on(event: string, listener: (...given: unknown[]) => void): DuplexStream
-  /** Listens no more. */
+  /** Removes a listener. */
   off(event: string, listener: (...given: unknown[]) => void): DuplexStream
-  /** Takes bytes; false asks to wait for `drain`. */
+  /** Writes bytes; false asks to wait for `drain`. */
   write(bytes: Uint8Array, written?: (error?: Error | null) => void): boolean
-  /** Ends the writing side, after what was written. */
+  /** Ends the writing side after what was written. */
   end(): unknown
-  /** Holds `data` back. */
+  /** Stops `data` events. */
   pause(): unknown
-  /** Lets `data` come. */
+  /** Resumes `data` events. */
   resume(): unknown
-  /** Ends both sides at once. */
+  /** Ends both directions immediately. */
   destroy(error?: Error): unknown
   /** True once it was destroyed. */
   readonly destroyed?: boolean | undefined
@@ -28,21 +27,22 @@ export interface DuplexStream {
   readonly readable?: boolean | undefined
   /** False when nothing can be written any more. */
   readonly writable?: boolean | undefined
-  /** True once all of it was written, after `end()`. */
+  /** True once everything was written, after `end()`. */
   readonly writableFinished?: boolean | undefined
-  /** True when it gives objects. */
+  /** True when it reads objects. */
   readonly readableObjectMode?: boolean | undefined
-  /** True when it takes objects. */
+  /** True when it writes objects. */
   readonly writableObjectMode?: boolean | undefined
-  /** Set when it gives text. */
+  /** Set when it reads text. */
   readonly readableEncoding?: string | null | undefined
-  /** True while it is a socket that is not up yet. */
+  /** True while a socket is still connecting. */
   readonly connecting?: boolean | undefined
 }
 
 /**
- * Waits for a stream, and until it is connected where it is a socket. Rejects with the signal's reason when aborted, with the stream's error, or with
- * what `open` threw; a stream that is there by then, or comes later, is destroyed.
+ * Waits for a stream and, if it is a socket, until it is connected. Rejects with the signal's
+ * reason, with the stream's error, or with what `open` threw; a stream that exists by then, or
+ * comes later, is destroyed.
  */
 export function openStream(
   open: () => Promise<DuplexStream>,
@@ -63,7 +63,7 @@ export function openStream(
   })
 }
 
-/** Destroys whatever came, without an error that escapes. */
+/** Destroys anything that was returned, without letting an error escape. */
 export function discard(stream: unknown): void {
   const { on, destroy } = Object(stream) as Partial<DuplexStream>
   try {
@@ -76,7 +76,10 @@ export function discard(stream: unknown): void {
 
 const methods = ['on', 'off', 'write', 'end', 'pause', 'resume', 'destroy'] as const
 
-/** Gives the stream, if it is one of bytes, and open. @throws MqttError ERR_INVALID_OPTION; what was given is destroyed then */
+/**
+ * Returns the stream if it is open and of bytes. @throws MqttError ERR_INVALID_OPTION; the stream
+ * is then destroyed
+ */
 export function checkStream(given: DuplexStream): DuplexStream {
   const wrong = objection(given)
   if (wrong === undefined) return given
@@ -96,7 +99,7 @@ function objection(given: DuplexStream): string | undefined {
   return undefined
 }
 
-// A socket that is given while it connects fails by an error, or closes.
+// Waits until a connecting socket is connected or fails.
 function connected(stream: DuplexStream, signal: AbortSignal): Promise<void> {
   if (stream.connecting !== true) return Promise.resolve()
   return new Promise((resolve, reject) => {

@@ -1,30 +1,35 @@
 /**
- * The receiving half that transports share: what comes in before `open()` is kept in order, and `closed()` is called exactly once and last.
+ * Common receiving half of transports: data that comes in before `open()` is kept in order, and
+ * `closed()` is called exactly once and last.
  *
- * It may assume that one transport owns it and that bytes given to `chunk()` before `open()` stay as they are.
- * It must never call the sink synchronously from `open()`, `end()` or `drop()`. No platform API beyond `queueMicrotask`.
+ * Belongs to one transport. Bytes passed to `chunk()` before `open()` must not change. The sink is
+ * never called synchronously from `open()`, `end()` or `drop()`. No platform API except
+ * `queueMicrotask`.
  */
 
 import type { Sink } from './transport.js'
 
-/** Most bytes that are kept for a sink that is not there yet. */
+/** Most bytes kept before there is a sink. */
 const earlyLimit = 2 * 1024 * 1024
 
-/** Delivers to a {@link Sink} that may come later than the bytes. */
+/** Delivers to a {@link Sink} that may be added later than the first bytes. */
 export class SinkHolder {
   /** The sink while it may be called: after `open()`, before the end or `drop()`. */
   live: Sink | undefined
-  /** True once the end is decided: nothing but `closed` follows. */
+  /** True once the end is decided: only `closed` follows. */
   over = false
 
   #sink: Sink | undefined
   #opened = false
-  /** What came before `open()`; none any more after `drop()`. */
+  /** Data from before `open()`; undefined after `drop()`. */
   #early: Uint8Array[] | undefined = []
   #room = earlyLimit
   #cause: unknown
 
-  /** Hands over in a microtask: first what was kept, then `start` is called, or `closed` when the end came first. */
+  /**
+   * Adds the sink. In a microtask, it gets what was kept; then `start` is called, or `closed` if
+   * the end came first.
+   */
   open(sink: Sink, start?: () => void): void {
     if (this.#sink) return
     this.#sink = sink
@@ -38,7 +43,10 @@ export class SinkHolder {
     })
   }
 
-  /** Delivers bytes, or keeps them until `open()`. False when there are too many to keep: the transport is to be destroyed then. */
+  /**
+   * Delivers bytes, or keeps them until `open()`. False when they are too many to keep: the
+   * transport must then be destroyed.
+   */
   chunk(bytes: Uint8Array): boolean {
     if (this.live) this.live.chunk(bytes)
     else if (this.#early && !this.over) {
@@ -49,13 +57,13 @@ export class SinkHolder {
     return true
   }
 
-  /** Forgets what was kept and delivers nothing any more; `end()` is still to come. */
+  /** Discards what was kept and delivers nothing more; `end()` must follow. */
   drop(): void {
     this.#early = undefined
     this.live = undefined
   }
 
-  /** Calls `closed` in a microtask, after what was kept. Only the first call counts. */
+  /** Calls `closed` in a microtask, after what was kept. Only the first call has an effect. */
   end(cause: unknown): void {
     if (this.over) return
     this.over = true
@@ -65,7 +73,10 @@ export class SinkHolder {
   }
 }
 
-/** Reports, outside the caller's stack, bytes that can no longer leave. Always false, as `write()` returns then. */
+/**
+ * Reports in a microtask that bytes cannot be sent any more. Returns false, for use as the result
+ * of `write()`.
+ */
 export function refuse(written: ((error?: unknown) => void) | undefined): false {
   if (written) queueMicrotask(() => written(new Error('The stream is closed')))
   return false

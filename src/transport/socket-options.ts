@@ -1,7 +1,6 @@
 /**
- * Where a socket of a target goes and how it is set, in the terms of Node's `net` and `tls`.
- *
- * No entry file: its types are Node's. It must never read anything but the target.
+ * Address and socket settings of a target, in the terms of Node's `net` and `tls`. Not an entry
+ * file, because its types are Node's.
  */
 
 import type { LookupFunction } from 'node:net'
@@ -16,12 +15,15 @@ const defaultPorts: Readonly<Record<string, number>> = {
   'tls:': 8883,
 }
 
-/** Port of a target: the URL's, else 80 for `ws`, 443 for `wss`, 8883 for `mqtts`, `ssl` and `tls`, 1883 for others. */
+/**
+ * Port of a target: the URL's, otherwise 80 for `ws`, 443 for `wss`, 8883 for `mqtts`, `ssl` and
+ * `tls`, 1883 for others.
+ */
 export function portOf(url: URL): number {
   return url.port === '' ? (defaultPorts[url.protocol] ?? 1883) : Number(url.port)
 }
 
-/** What `net.connect` and `tls.connect` take for a target: address and socket settings. */
+/** Options of `net.connect` and `tls.connect` for a target: address and socket settings. */
 export function socketOptionsOf(target: Target) {
   return {
     host: hostOf(target.url),
@@ -31,7 +33,7 @@ export function socketOptionsOf(target: Target) {
   }
 }
 
-/** Socket settings in Node's own terms; what was not set is left out. */
+/** Socket settings in Node's terms, without those that were not set. */
 export function settingsOf({ noDelay = true, family, lookup, localAddress }: SocketOptions) {
   return {
     noDelay,

@@ -1,27 +1,30 @@
 /**
- * A transport over a Node stream socket, shared by tcp, tls and unix: dialling, accepting, reading in place, writing.
+ * A transport over a Node stream socket, for tcp, tls and unix: dialling, accepting, reading in
+ * place, writing.
  *
- * It may assume Node's `net` semantics: with `onread` the socket reads into the array that it asked for after its last read, and keeps it until
- * the next. It must never touch the sink before `open()` or after the end, and never let a socket's late error escape.
+ * With `onread`, a Node socket reads into the array that it requested after its last read, and
+ * keeps that array until the next. The sink is never called before `open()` or after the end, and
+ * late errors of a socket never escape.
  */
 
 import type { AddressInfo, OnReadOpts, Server, Socket } from 'node:net'
 import { refuse, SinkHolder } from './sink-holder.js'
 import type { Accept, Listener, Sink, Transport } from './transport.js'
 
-/** How long a socket may wait for the peer once one direction is over. */
+/** Milliseconds to wait for the peer once one direction has ended. */
 const lingerTime = 5_000
 
-/** Bytes that a socket takes before `write()` returns false: two flushes of the client. */
+/** Bytes that a socket accepts before `write()` returns false: two flushes of the client. */
 export const highWaterMark = 128 * 1024
 
-// One array serves every socket's first read: the read and its callback are one synchronous step, and what must stay is copied out.
+// Used for the first read of every socket. It can be shared, because a read and its callback are
+// one synchronous step and data is copied out.
 let firstBuffer: Uint8Array | undefined
 
-/** Makes the socket; gets what `net.connect` and `tls.connect` take as `onread`. */
+/** Creates the socket with this `onread` option of `net.connect` and `tls.connect`. */
 export type MakeSocket = (onread: OnReadOpts) => Socket
 
-/** A transport over a connected, or connecting, socket. */
+/** A transport over a connected or connecting socket. */
 export class SocketTransport implements Transport {
   /** For the dialling code only. */
   readonly socket: Socket
@@ -54,7 +57,8 @@ export class SocketTransport implements Transport {
 
   open(sink: Sink): void {
     this.#holder.open(sink, () => {
-      // Sockets that read in place emit no 'data'; accepted ones do, as a server cannot be given `onread`.
+      // Accepted sockets emit 'data', because a server cannot be given `onread`; others read in
+      // place.
       this.socket.on('data', (bytes: Uint8Array) => this.#holder.chunk(bytes))
       this.socket.resume()
     })
@@ -62,7 +66,7 @@ export class SocketTransport implements Transport {
 
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean {
     if (this.#ended || this.socket.destroyed) return refuse(written)
-    // A write that was under way when the socket was destroyed is reported by Node as done.
+    // Node reports a pending write as successful when the socket is destroyed.
     const done =
       written &&
       ((error?: Error | null) =>
@@ -73,7 +77,7 @@ export class SocketTransport implements Transport {
   close(): void {
     if (this.#ended) return
     this.#ended = true
-    // The peer's end is to be seen.
+    // Resumed so that the peer's end is noticed.
     if (this.#holder.live) this.socket.resume()
     this.socket.end()
   }
@@ -92,7 +96,7 @@ export class SocketTransport implements Transport {
     this.#cut = true
     this.#cause = cause
     this.#holder.drop()
-    // 'close' follows, also where an error has destroyed the socket already.
+    // 'close' follows, even if an error has already destroyed the socket.
     this.socket.destroy()
   }
 
@@ -104,7 +108,7 @@ export class SocketTransport implements Transport {
     return this.#holder.live !== undefined
   }
 
-  // One direction is over: the other gets a moment to follow, not for ever.
+  // One direction has ended: the other gets a limited time to follow.
   #wait(): void {
     if (this.#linger || this.socket.destroyed) return
     this.#linger = setTimeout(() => this.socket.destroy(), lingerTime)
@@ -112,7 +116,10 @@ export class SocketTransport implements Transport {
   }
 }
 
-/** Waits until the socket is up. Rejects with the socket's error, or with the signal's reason; the socket is gone then. */
+/**
+ * Waits until the socket is connected. Rejects with the socket's error or the signal's reason; the
+ * socket is then destroyed.
+ */
 export function dialSocket(
   make: MakeSocket,
   ready: 'connect' | 'secureConnect',
@@ -147,25 +154,28 @@ export function dialSocket(
   })
 }
 
-/** Host of a URL as sockets take it: an IPv6 literal loses its brackets. */
+/** Host of a URL for sockets: an IPv6 address without brackets. */
 export function hostOf(url: URL): string {
   const name = decodeURIComponent(url.hostname)
   return name.startsWith('[') ? name.slice(1, -1) : name
 }
 
-/** `host:port` of a listening server as a URL takes it. */
+/** `host:port` of a listening server, as in a URL. */
 export function authorityOf(server: Server): string {
   const { address, port, family } = server.address() as AddressInfo
   return `${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
-/** `host:port` of the other end of a socket as a URL takes it; undefined where it has no address. */
+/** `host:port` of the other end of a socket, as in a URL; undefined when it has no address. */
 export function remoteOf({ remoteAddress, remotePort, remoteFamily }: Socket): string | undefined {
   if (remoteAddress === undefined) return undefined
   return `${remoteFamily === 'IPv6' ? `[${remoteAddress}]` : remoteAddress}:${remotePort}`
 }
 
-/** Starts a server and gives each of its sockets to `accept`. `event` is the one that brings a socket that is ready for use. */
+/**
+ * Starts a server and passes each of its sockets to `accept`. `event` is emitted when a socket is
+ * ready for use.
+ */
 export function listenSocket(
   server: Server,
   event: 'connection' | 'secureConnection',
@@ -183,7 +193,7 @@ export function listenSocket(
     server.once('error', reject)
     server.listen(where, () => {
       server.off('error', reject)
-      // An accept that fails (no descriptors left) must not end the process; the next one may succeed.
+      // A failed accept (no descriptors left) must not end the process; the next one may succeed.
       server.on('error', () => {})
       resolve({ url: url(), close: () => closeServer(server, open) })
     })

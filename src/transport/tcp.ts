@@ -1,7 +1,5 @@
 /**
- * TCP over Node's `net`: dialling and listening.
- *
- * It may assume a target whose URL was checked. It must never start TLS or fall back from it by itself: `mqtts` goes to tls.ts.
+ * TCP over Node's `net`: dialling and listening. Never uses TLS for dialling: `mqtts` is in tls.ts.
  *
  * @module
  */
@@ -16,7 +14,10 @@ import { socketOptionsOf } from './socket-options.js'
 import { serverContext } from './tls-context.js'
 import type { Accept, Dial, Listener, TlsOptions } from './transport.js'
 
-/** Dials `mqtt:` and `tcp:` targets. Rejects with the socket's error (`ECONNREFUSED`, `ENOTFOUND`, …), or with what their agent says. */
+/**
+ * Dials `mqtt:` and `tcp:` targets. Rejects with the socket's error (`ECONNREFUSED`, `ENOTFOUND`,
+ * …) or the agent's.
+ */
 export const dialTcp: Dial = async (target, { signal }) => {
   const { agent } = target.socket
   if (agent) return duplexTransport(await openTunnel(target, agent, signal))
@@ -27,19 +28,22 @@ export const dialTcp: Dial = async (target, { signal }) => {
   )
 }
 
-/** Where and how {@link listenTcp} listens. */
+/** Options of {@link listenTcp}. */
 export interface ListenTcpOptions {
   /** Address to bind. Default 127.0.0.1. */
   readonly host?: string | undefined
-  /** Port to bind. Default 0: a free one, to be read from `Listener.url`. */
+  /** Port to bind. Default 0: any free one, shown in `Listener.url`. */
   readonly port?: number | undefined
-  /** Speaks TLS with this certificate and key. With `ca`, clients must have a certificate of it. Default: no TLS. */
+  /**
+   * Use TLS with this certificate and key. With `ca`, clients must have a certificate signed by it.
+   * Default: no TLS.
+   */
   readonly tls?: TlsOptions | undefined
 }
 
 /**
- * Accepts TCP streams, or TLS streams when `tls` is given. Rejects with the platform's error when it cannot listen, with `ERR_INVALID_OPTION` for an
- * option that there is not.
+ * Accepts TCP streams, or TLS streams when `tls` is given. Rejects with the platform's error when
+ * it cannot listen, with `ERR_INVALID_OPTION` for an unknown option.
  */
 export async function listenTcp(options: ListenTcpOptions, accept: Accept): Promise<Listener> {
   checkNames('listenTcp', options, ['host', 'port', 'tls'])

@@ -1,8 +1,8 @@
 /**
- * Turns our TLS settings into Node's, for tls.ts and websocket-node.ts.
+ * Converts TLS settings to Node's, for tls.ts and websocket-node.ts.
  *
- * Everything that can be wrong in certificates and keys is found here, before any connection is made.
- * It must never weaken verification other than by `insecure`, and never put key material into an error message.
+ * Errors in certificates and keys are found here, before any connection is made. Only `insecure`
+ * weakens verification, and key material never appears in an error message.
  */
 
 import { X509Certificate } from 'node:crypto'
@@ -17,14 +17,17 @@ import {
 import { MqttError } from '../errors.js'
 import type { TlsOptions } from './transport.js'
 
-/** What `tls.connect` takes for these settings. Throws `ERR_INVALID_OPTION` for contents that cannot be used; warns for `insecure`. */
+/**
+ * Options of `tls.connect` for these settings. Throws `ERR_INVALID_OPTION` for unusable contents;
+ * warns for `insecure`.
+ */
 export function clientContext(tls: TlsOptions, host: string): ConnectionOptions {
   const name = tls.servername ?? host
   const insecure = insecureReason(tls)
   const options: ConnectionOptions = {
     secureContext: secureContext(tls),
     rejectUnauthorized: insecure === undefined,
-    // An address is not allowed in SNI, but is what the certificate is checked for.
+    // SNI does not allow addresses, but the certificate is checked for them.
     servername: isIP(name) ? '' : name,
     checkServerIdentity: (_host, certificate) => checkServerIdentity(name, certificate),
   }
@@ -33,7 +36,10 @@ export function clientContext(tls: TlsOptions, host: string): ConnectionOptions 
   return options
 }
 
-/** What `tls.createServer` takes for these settings. With `ca`, a client certificate is demanded. Throws like {@link clientContext}. */
+/**
+ * Options of `tls.createServer` for these settings. With `ca`, a client certificate is required.
+ * Throws like {@link clientContext}.
+ */
 export function serverContext(tls: TlsOptions): ServerOptions {
   secureContext(tls)
   return {
@@ -76,7 +82,8 @@ function bufferOf(pem: string | Uint8Array): Buffer {
     : Buffer.from(pem.buffer, pem.byteOffset, pem.byteLength)
 }
 
-// OpenSSL skips what it cannot read in a list of certificates, which would leave a client that trusts no certificate, or fewer than given.
+// OpenSSL silently skips unreadable certificates in a list; the client would then trust none, or
+// fewer than given.
 function checkCertificates(pem: Buffer, option: string): void {
   const blocks = pem
     .toString('latin1')

@@ -1,8 +1,9 @@
 /**
  * TLS over Node's `tls`.
  *
- * Chain and name of the peer are verified and the version is at least 1.2, whatever the environment says.
- * It must never go on with a stream that failed verification, nor try again with less.
+ * Certificate chain and name of the peer are verified and the version is at least 1.2, independent
+ * of environment variables. A stream that failed verification is never used, and there is no retry
+ * with weaker settings.
  *
  * @module
  */
@@ -15,14 +16,16 @@ import { clientContext } from './tls-context.js'
 import type { Dial } from './transport.js'
 
 /**
- * Dials `mqtts:`, `ssl:` and `tls:` targets. Rejects with `ERR_INVALID_OPTION` before anything is dialled when certificates or keys cannot be used,
- * else with the platform's error, whose `code` says why (`CERT_HAS_EXPIRED`, `ERR_TLS_CERT_ALTNAME_INVALID`, …).
+ * Dials `mqtts:`, `ssl:` and `tls:` targets. Rejects with `ERR_INVALID_OPTION` before dialling when
+ * certificates or keys are unusable, otherwise with the platform's error, whose `code` gives the
+ * reason (`CERT_HAS_EXPIRED`, `ERR_TLS_CERT_ALTNAME_INVALID`, …).
  */
 export const dialTls: Dial = async (target, { signal }) => {
   signal.throwIfAborted()
   const context = clientContext(target.tls, hostOf(target.url))
   const { agent } = target.socket
-  // Node's declarations lack `onread` and `highWaterMark` here; `tls.connect` hands both to the socket.
+  // Node's type declarations lack `onread` and `highWaterMark` here; `tls.connect` passes both to
+  // the socket.
   if (agent) {
     const stream = await openTunnel(target, agent, signal)
     const make: MakeSocket = (onread) =>

@@ -1,7 +1,6 @@
 /**
- * Unix domain sockets (named pipes on Windows) over Node's `net`: dialling and listening.
- *
- * It may assume a `unix:` URL. It must never remove a socket file that it did not make: a path in use is the platform's error.
+ * Unix domain sockets (named pipes on Windows) over Node's `net`: dialling and listening. A socket
+ * file created by others is never removed: a path in use is an error.
  *
  * @module
  */
@@ -11,7 +10,10 @@ import { checkNames } from './names.js'
 import { dialSocket, highWaterMark, listenSocket } from './socket.js'
 import type { Accept, Dial, Listener } from './transport.js'
 
-/** Path of a `unix:` URL, written `unix:///path/to/socket` or `unix:/path/to/socket`; percent escapes are undone. */
+/**
+ * Path of a `unix:` URL, `unix:///path/to/socket` or `unix:/path/to/socket`, with percent escapes
+ * decoded.
+ */
 export function pathOf(url: URL): string {
   return decodeURIComponent(url.pathname)
 }
@@ -25,8 +27,8 @@ export const dialUnix: Dial = (target, { signal }) =>
   )
 
 /**
- * Accepts streams at `path`, which must not exist; closing the listener removes it. Rejects with the platform's error when it cannot listen, with
- * `ERR_INVALID_OPTION` for an option that there is not.
+ * Accepts streams at `path`, which must not exist; closing the listener removes it. Rejects with
+ * the platform's error when it cannot listen, with `ERR_INVALID_OPTION` for an unknown option.
  */
 export async function listenUnix(
   options: { readonly path: string },

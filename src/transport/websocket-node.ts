@@ -1,8 +1,10 @@
 /**
- * WebSocket over the `ws` package: dialling with headers and TLS settings, and listening. Node only.
+ * WebSocket over the `ws` package: dialling with headers and TLS settings, and listening. Node
+ * only.
  *
- * It may assume that `ws` checks the handshake and masks into memory of its own. Compression is never offered, redirects are never followed.
- * It must never touch the sink before `open()` or after the end, and never let a late error escape.
+ * Relies on `ws` to check the handshake and to mask in its own memory. Compression is never
+ * offered, redirects are never followed. The sink is never called before `open()` or after the end,
+ * and late errors never escape.
  *
  * @module
  */
@@ -32,7 +34,8 @@ import {
   textError,
 } from './websocket-rules.js'
 
-// For both sides; not all of it is known to the package's declarations yet. The second bounds the wait for the peer's half of an orderly close.
+// Options of both sides; the package's type declarations lack some. `closeTimeout` limits the wait
+// for the peer in an orderly close.
 function common(maxPayload: number) {
   const parts = partLimit(maxPayload)
   return {
@@ -44,12 +47,13 @@ function common(maxPayload: number) {
   }
 }
 
-// How long the end may take on our side is up to the client.
+// On the dialling side, the client limits the time of closing.
 const patient = { closeTimeout: 2_147_483_647 }
 
 /**
- * Dials `ws:` and `wss:` targets. Rejects with `ERR_INVALID_OPTION` before anything is dialled when certificates or keys cannot be used, else with
- * the platform's error, also when the answer is not 101, has a wrong accept key, or picks no sub-protocol.
+ * Dials `ws:` and `wss:` targets. Rejects with `ERR_INVALID_OPTION` before dialling when
+ * certificates or keys are unusable, otherwise with the platform's error; also when the response is
+ * not 101, has a wrong accept key, or selects no sub-protocol.
  */
 export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSize }) => {
   signal.throwIfAborted()
@@ -57,7 +61,8 @@ export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSiz
   const limit = serverMessageLimit(maximumPacketSize)
   const context =
     target.url.protocol === 'wss:' ? clientContext(target.tls, hostOf(target.url)) : undefined
-  // An agent makes the stream and no more: what `ws` would have it do is not verified in the same way, and goes to its pool when it comes late.
+  // The agent only creates the stream. If `ws` used the agent itself, TLS would not be verified in
+  // the same way, and late sockets would go to the agent's pool.
   const tunnel = agent && (await openTunnel(target, agent, signal))
   try {
     signal.throwIfAborted()
@@ -79,7 +84,7 @@ export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSiz
   }
 }
 
-// Without user name and query, which may be a secret that the server repeats.
+// Without user name and query, which may contain a secret.
 const placeOf = ({ protocol, host, pathname }: URL): string =>
   printable(`${protocol}//${host}${pathname}`)
 
@@ -98,12 +103,12 @@ function opened(
     }
     const fail = (given: unknown) => {
       settle()
-      // The text of `ws` does not say what was asked for.
+      // The error of `ws` does not mention the requested sub-protocols.
       const error =
         given instanceof Error && given.message === 'Server sent no subprotocol'
           ? protocolError('', target.protocols)
           : given
-      // Terminating a handshake raises one more error.
+      // Terminating a handshake emits another error.
       socket.on('error', () => {})
       socket.terminate()
       reject(error)
@@ -113,7 +118,7 @@ function opened(
       const error = protocolError(socket.protocol, target.protocols)
       if (error || !stream) return fail(error)
       settle()
-      // A stream of an agent need not be a socket.
+      // An agent's stream may not be a socket.
       if (target.socket.noDelay === false) stream.setNoDelay?.(false)
       resolve(new NodeWebSocketTransport(socket, stream, limit))
     }
@@ -146,10 +151,10 @@ class NodeWebSocketTransport implements Transport {
   constructor(socket: WebSocket, stream: Socket, limit: number) {
     this.#socket = socket
     this.#stream = stream
-    // Reading has not begun: what comes in may stay in the kernel.
+    // Until `open()`, incoming data stays in the kernel.
     socket.pause()
     socket.on('message', (data, isBinary) => this.#received(data as Buffer, isBinary))
-    // `ws` has sent a close frame then, and would wait for the peer's.
+    // `ws` has then sent a close frame and would wait for the peer's.
     const isTooLarge = (error: Error): boolean =>
       (error as { code?: unknown }).code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH'
     socket.on('error', (error) => this.destroy(isTooLarge(error) ? sizeError(limit) : error))
@@ -169,7 +174,7 @@ class NodeWebSocketTransport implements Transport {
 
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean {
     if (this.#ended || this.#socket.readyState !== WebSocket.OPEN) return refuse(written)
-    // As for bare sockets: a write that was under way when the stream was cut is reported as done.
+    // As with sockets, a pending write is reported as successful when the stream is destroyed.
     const done = (error?: Error | null) =>
       written?.(error ?? (this.#stream.destroyed ? new Error('The stream was cut') : undefined))
     let at = 0
@@ -183,7 +188,7 @@ class NodeWebSocketTransport implements Transport {
   close(): void {
     if (this.#ended) return
     this.#ended = true
-    // The answer to our close frame has to be read.
+    // Resumed so that the answer to our close frame is read.
     this.#socket.resume()
     this.#socket.close(1000)
   }
@@ -216,36 +221,40 @@ class NodeWebSocketTransport implements Transport {
   }
 }
 
-// Failures reach `closed()`; without a callback `ws` would throw them.
+// Failures are reported by `closed()`; without a callback, `ws` would throw them.
 function ignore(): void {}
 
-/** An HTTP server of Node: the members by which one is recognised. */
+/** The members by which a Node HTTP server is recognised. */
 export interface HttpServer {
-  /** Whether it listens. */
+  /** True while it listens. */
   readonly listening: boolean
-  /** Where it listens. */
+  /** Its address. */
   address(): unknown
 }
 
-/** Where and how {@link listenWebSocket} listens. */
+/** Options of {@link listenWebSocket}. */
 export interface ListenWebSocketOptions {
   /** Address to bind. Default 127.0.0.1. */
   readonly host?: string | undefined
-  /** Port to bind. Default 0: a free one, to be read from `Listener.url`. */
+  /** Port to bind. Default 0: any free one, shown in `Listener.url`. */
   readonly port?: number | undefined
-  /** A listening HTTP server of the caller's, who also closes it; host, port and tls are not used then. */
+  /** A listening HTTP server, which the caller closes; host, port and tls are then ignored. */
   readonly server?: HttpServer | undefined
-  /** Path of the endpoint. Default `/mqtt`; others are answered with 400. */
+  /** Path of the endpoint. Default `/mqtt`; other paths are answered with 400. */
   readonly path?: string | undefined
-  /** Speaks TLS with this certificate and key. With `ca`, clients must have a certificate of it. Default: no TLS. */
+  /**
+   * Use TLS with this certificate and key. With `ca`, clients must have a certificate signed by it.
+   * Default: no TLS.
+   */
   readonly tls?: TlsOptions | undefined
-  /** Most bytes of a packet; bounds incoming messages. Default 1 MiB. */
+  /** Largest packet in bytes, which limits incoming messages. Default 1 MiB. */
   readonly maximumPacketSize?: number | undefined
 }
 
 /**
- * Accepts WebSocket streams with the sub-protocol `mqtt` (or `mqttv3.1`) [MQTT-6.0.0-4]; others are closed with 1002. Rejects with the platform's error
- * when it cannot listen, with `ERR_INVALID_OPTION` for an option that there is not.
+ * Accepts WebSocket streams with the sub-protocol `mqtt` (or `mqttv3.1`) [MQTT-6.0.0-4]; others are
+ * closed with 1002. Rejects with the platform's error when it cannot listen, with
+ * `ERR_INVALID_OPTION` for an unknown option.
  */
 export async function listenWebSocket(
   options: ListenWebSocketOptions,

@@ -1,9 +1,10 @@
 /**
- * WebSocket over the platform's own `WebSocket` class: browsers, workers, Deno, Bun, Node 22 and later.
+ * WebSocket over the platform's `WebSocket` class: browsers, workers, Deno, Bun, Node 22 and later.
  *
- * It may assume the class's standard behaviour, but for an error event that no close event follows, and messages in another form than was asked for:
- * React Native for Windows has Blobs, others have Node Buffers. The class cannot be paused, and all that it says about what has left is
- * `bufferedAmount`, which is polled only while it is high. It must never import a Node builtin.
+ * Tolerates two deviations from the standard: an error event without a close event, and messages in
+ * another form than requested (React Native for Windows has Blobs, others have Node Buffers). The
+ * class cannot be paused, and shows only in `bufferedAmount` what has left, which is polled only
+ * while it is high. Must not import a Node builtin.
  *
  * @module
  */
@@ -26,8 +27,9 @@ import {
 type Written = (error?: unknown) => void
 
 /**
- * Dials `ws:` and `wss:` targets. Rejects when the handshake fails, when the server picks no sub-protocol, with `ERR_UNSUPPORTED_OPTION` for settings
- * that this class cannot honour, and with `ERR_INVALID_BROKER_URL` for `ws:` from a page that came over https.
+ * Dials `ws:` and `wss:` targets. Rejects when the handshake fails or the server selects no
+ * sub-protocol, with `ERR_UNSUPPORTED_OPTION` for settings that this class does not support, and
+ * with `ERR_INVALID_BROKER_URL` for `ws:` from an https page.
  */
 export const dialWebSocket: Dial = async (target, { signal, maximumPacketSize }) => {
   signal.throwIfAborted()
@@ -61,13 +63,13 @@ function checkTarget(target: Target): void {
   if (option !== undefined) throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option })
   const { location, origin } = globalThis
   const secure = location?.protocol === 'https:' || origin?.startsWith('https:')
-  // Pages may talk to their own machine without TLS.
+  // Pages may connect to their own machine without TLS.
   if (secure && url.protocol === 'ws:' && !/^(localhost|127\..*|\[::1])$/.test(url.hostname)) {
     throw new MqttError('ERR_INVALID_BROKER_URL', 'ws: from an https page is blocked; use wss:')
   }
 }
 
-// Why nothing came of a handshake is not for pages to know.
+// Browsers hide from pages why a handshake failed.
 const dialHint = ({ protocol }: WebSocket): string =>
   protocol ? '' : ': host, port, path, TLS, sub-protocol?'
 
@@ -81,9 +83,12 @@ class WebSocketTransport implements Transport {
   #waiting: Written[] = []
   #timer: ReturnType<typeof setTimeout> | undefined
   readonly #limit: number
-  /** Fulfils when the Blobs so far are read, with what came behind them; undefined while no Blob is being read. */
+  /**
+   * Resolves when all Blobs so far, and the messages behind them, are read; undefined while there
+   * is no Blob.
+   */
   #reading: Promise<void> | undefined
-  /** Bytes of all that. */
+  /** Bytes of those messages. */
   #unread = 0
 
   constructor(socket: WebSocket, limit: number, onEnd: (cause: unknown) => void) {
@@ -99,7 +104,7 @@ class WebSocketTransport implements Transport {
         this.#end(cause)
       })
     }
-    // A close event with the code follows as a rule, but not everywhere.
+    // A close event with the code usually follows, but not on all platforms.
     socket.onerror = (event) => {
       const cause =
         (event as ErrorEvent).error ?? new Error(`The WebSocket failed${dialHint(socket)}`)
@@ -145,12 +150,12 @@ class WebSocketTransport implements Transport {
     const { byteLength, size = byteLength } = Object(data) as { byteLength?: number; size?: number }
     if (typeof size !== 'number') return this.destroy(textError())
     this.#unread += size
-    // All that waits is held to the same limit.
+    // The limit applies to everything that waits.
     if (this.#unread > this.#limit)
       return this.destroy(size > this.#limit ? sizeError(this.#limit, size) : earlyError())
     if (byteLength !== undefined && this.#reading === undefined)
       return this.#take(data as ArrayBuffer)
-    // Where Blobs have no such method, the call throws.
+    // Throws where Blobs lack this method.
     const bytes = async (): Promise<ArrayBuffer> =>
       byteLength === undefined ? (data as Blob).arrayBuffer() : (data as ArrayBuffer)
     const read = Promise.all([bytes(), this.#reading]).then(
@@ -163,7 +168,7 @@ class WebSocketTransport implements Transport {
     this.#reading = read
   }
 
-  // What came in before is handed out first.
+  // Data received before is delivered first.
   #whenRead(done: () => void): void {
     if (this.#reading === undefined) done()
     else void this.#reading.then(done)
@@ -186,7 +191,7 @@ class WebSocketTransport implements Transport {
     this.#onEnd(error)
   }
 
-  // Ever more slowly where nothing leaves; where something does, before all of it has left.
+  // Polls less and less often while nothing leaves, and quickly while something does.
   #poll(delay: number, before = Number.POSITIVE_INFINITY): void {
     this.#timer = setTimeout(() => {
       const amount = this.#socket.bufferedAmount

@@ -29,10 +29,10 @@ interface Giving {
   /** How many answers may be sent in all. */
   credit: number
   cancelled: boolean
-  /** What a publish failed with, or why the server ends it. */
+  /** The error of a publish, or the reason why the server ends the stream. */
   failure: unknown
   wake: (() => void) | undefined
-  /** Publishes the last message, with what it failed with. */
+  /** Publishes the last message, with an error. */
   sendError(error: unknown): Promise<unknown>
 }
 
@@ -84,7 +84,7 @@ export class AnswerSender<Answer> {
     return propertyOf(message, 'stream') !== undefined
   }
 
-  /** Begins to give what a generator gives. */
+  /** Starts to send the values of a generator. */
   begin(message: Message, values: AsyncGenerator<unknown>): null {
     const asked = Number(propertyOf(message, 'stream'))
     const { responseTopic = '', correlationData } = message.properties
@@ -214,7 +214,7 @@ export class AnswerSender<Answer> {
     }
   }
 
-  // Until its caller says something; one that says nothing any more has left.
+  // Waits until the caller sends something; a caller that stays silent has left.
   async #credited(giving: Giving): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(

@@ -35,7 +35,10 @@ export function keyOf(bytes: Uint8Array | undefined): string {
   return bytes === undefined ? '' : String.fromCharCode(...bytes.subarray(0, 64))
 }
 
-/** A topic of our own: below what the server proposes (section 3.2.2.3.15), where it does. */
+/**
+ * A response topic of our own: below the server's Response Information (section 3.2.2.3.15), if
+ * there is any.
+ */
 export function ownTopic(client: object): string {
   const { negotiated } = client as {
     readonly negotiated?: { readonly responseInformation?: string }

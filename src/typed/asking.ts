@@ -24,7 +24,7 @@ interface Route {
   readonly handling: Handling
 }
 
-/** The asking end: what one client has asked for. */
+/** The calling end: the streams that one client has requested. */
 export class AnswerStreams {
   readonly #client: StreamClient
   readonly #open = new Map<string, AnswerStream>()
@@ -81,7 +81,7 @@ export class AnswerStreams {
     if (this.#route !== undefined) return this.#route
     const route = this.#listen()
     this.#route = route
-    // One that was let go ends too, when the next one may be there already.
+    // Checks the route, because a replaced one also ends, when the next one may already exist.
     const end = (error?: unknown): void => {
       if (this.#route !== route) return
       this.#route = undefined
@@ -155,7 +155,7 @@ export class AnswerStream {
     this.#stopAbort = () => signal?.removeEventListener('abort', abort)
   }
 
-  /** No caller waits for answers any more. */
+  /** True when no caller waits for answers any more. */
   get over(): boolean {
     return this.#ended || this.#failed
   }
@@ -227,14 +227,14 @@ export class AnswerStream {
     this.#wake?.()
   }
 
-  // One that has no number is the only one: a responder that knows of no streams.
+  // An answer without a number is the only one: the responder does not support streams.
   #end(error: MqttError | undefined, only?: Message): void {
     if (only !== undefined && propertyOf(only, 'seq') === undefined) this.#messages.push(only)
     this.#ended = true
     this.#failure = error
   }
 
-  /** It ends with this, behind what has come, whatever is still to come. */
+  /** Ends with this error after what has already come; later answers are ignored. */
   fail(error: unknown): void {
     if (this.#leaving !== undefined) return this.#gone()
     if (this.#ended || this.#failed) return

@@ -42,7 +42,10 @@ export function merged<T extends object>(...given: (Partial<T> | undefined)[]): 
   return all as T
 }
 
-/** What is bound to a client, made once for each: what it counts and keeps in order is the same wherever it is asked for. */
+/**
+ * Creates the bound object once for each client, so that counters and order are shared wherever it
+ * is used.
+ */
 export function oncePerClient<Client extends object, Bound>(
   bind: (client: Client) => Bound,
 ): (client: Client) => Bound {

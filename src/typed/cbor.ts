@@ -97,7 +97,7 @@ function tagged(walk: Walk, tag: number): void {
   else if (type === 2) walk.skip(length)
 }
 
-// Of a half, which is a time in any case, whether it is a number.
+// Half floats occur only as times, so it only matters whether one is a number.
 function floatOf(view: DataView): number {
   if (view.byteLength === 2) return (view.getUint16(0) & 0x7c00) === 0x7c00 ? Number.NaN : 0
   return view.byteLength === 4 ? view.getFloat32(0) : view.getFloat64(0)

@@ -14,7 +14,7 @@ export class ChangeWatchers {
   readonly #report: (error: unknown) => void
   #notifying = false
 
-  /** @param report called with what a listener throws */
+  /** @param report called with errors of listeners */
   constructor(report: (error: unknown) => void) {
     this.#report = report
   }
@@ -50,7 +50,7 @@ export class ChangeWatchers {
     this.handleChange()
   }
 
-  /** Nothing more comes: each wait for a change ends with the reason. */
+  /** Ends every wait for a change with the reason. */
   end(error: unknown): void {
     for (const reader of this.#readers) reader.end(error)
     if (error !== undefined) this.handleChange()
@@ -77,7 +77,10 @@ export class ChangeWatchers {
 
 /** Topics that changed and that one reader has not seen. */
 export class UnreadTopics {
-  /** True for a topic that the reader knows nothing of: when it goes, it may never have been. */
+  /**
+   * Topics with pending changes; true if the reader has never seen the topic, so that its removal
+   * need not be shown.
+   */
   readonly #topics = new Map<string, boolean>()
   /** A walk that goes on where it was: from the start it would pass over all that was taken out. */
   #walk: Iterator<string> | undefined
@@ -115,7 +118,7 @@ export class UnreadTopics {
     return topic
   }
 
-  // What it ended with is thrown once.
+  // The final error is thrown only once.
   #last(): undefined {
     const error = this.#error
     this.#error = undefined

@@ -45,23 +45,23 @@ import type {
 } from './template.js'
 import { writableStream } from './writable-stream.js'
 
-/** What goes for each message of a channel, unless a call says otherwise. */
+/** Defaults for each message of a channel. */
 export interface ChannelDefaults<
   Parameters = never,
   Verdict extends InvalidVerdict = InvalidVerdict,
 > extends Pick<PublishOptions, 'qos' | 'retain'> {
-  /** Of publishes; goes over `qos` and `retain`. Default: none. */
+  /** Options of publishes; override `qos` and `retain`. Default: none. */
   readonly publish?: PublishOptions | undefined
-  /** Of subscriptions; goes over `qos`. Default: none. */
+  /** Options of subscriptions; override `qos`. Default: none. */
   readonly subscribe?: SubscribeOptions | undefined
-  /** What becomes of bad payloads. Default `'skip'`. */
+  /** What to do with invalid payloads. Default `'skip'`. */
   readonly onInvalid?: OnInvalid<Parameters, Verdict> | undefined
 }
 
 /** Options of a subscription of a channel. */
 export interface ChannelSubscribeOptions<Parameters, Verdict extends InvalidVerdict>
   extends SubscribeOptions {
-  /** What becomes of bad payloads. Default: that of the channel, else `'skip'`. */
+  /** What to do with invalid payloads. Default: that of the channel, otherwise `'skip'`. */
   readonly onInvalid?: OnInvalid<Parameters, Verdict> | undefined
   /** Name of a shared subscription (section 4.8.2). Default: not shared. */
   readonly share?: string | undefined
@@ -70,7 +70,10 @@ export interface ChannelSubscribeOptions<Parameters, Verdict extends InvalidVerd
 /** Options of `listen` on a channel. */
 export interface ChannelListenOptions<Parameters, Verdict extends InvalidVerdict>
   extends ListenOptions {
-  /** What becomes of bad payloads; `'throw'` ends the `listen`. Default: that of the channel, else `'skip'`. */
+  /**
+   * What to do with invalid payloads; `'throw'` ends the `listen`. Default: that of the channel,
+   * otherwise `'skip'`.
+   */
   readonly onInvalid?: OnInvalid<Parameters, Verdict> | undefined
   /** Name of a shared subscription (section 4.8.2). Default: not shared. */
   readonly share?: string | undefined
@@ -82,7 +85,9 @@ export interface ChannelPublisher<Template extends string, In, R = unknown> {
   publish(...call: ParamsFirst<Template, [value: In, options?: PublishOptions]>): Promise<R>
   /** Takes the retained message away: an empty one takes its place (section 3.3.1.3). @throws MqttError as `publish` */
   clear(...call: ParamsFirst<Template, [options?: PublishOptions]>): Promise<R>
-  /** Publishes what is written to it, a value after the other; backpressure is the client's queue. */
+  /**
+   * A stream that publishes each value written to it; the client's queue provides the backpressure.
+   */
   writableStream(...call: ParamsFirst<Template, [options?: PublishOptions]>): WritableStream<In>
 }
 
@@ -135,7 +140,7 @@ export type FiltersFirst<Template extends string, Rest extends unknown[]> =
     ? Rest
     : [params?: Partial<GivenParams<Template>> | readonly Partial<GivenParams<Template>>[], ...Rest]
 
-/** What a channel is on a client: as much as that can do. */
+/** A channel bound to a client: the methods that the client supports. */
 export type BoundChannel<
   Client,
   Template extends string,
@@ -147,7 +152,7 @@ export type BoundChannel<
   (Client extends Subscriber ? ChannelSubscriber<Template, Out, Usual> : unknown) &
   ChannelWill<Template, In>
 
-/** What needs no client. */
+/** The part that needs no client. */
 export interface ChannelWill<Template extends string, In> {
   /** The will (section 3.1.2.5) for the options of a client. @throws MqttError ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `publish` */
   will(
@@ -158,7 +163,7 @@ export interface ChannelWill<Template extends string, In> {
   ): WillOptions
 }
 
-/** A topic with what its messages hold. */
+/** A topic with the type of its messages. */
 export class Channel<Template extends string, In, Out = In, Usual extends InvalidVerdict = 'skip'>
   implements ChannelWill<Template, In>
 {
@@ -166,9 +171,9 @@ export class Channel<Template extends string, In, Out = In, Usual extends Invali
   readonly kind = 'channel'
   /** The topic. */
   readonly topic: TopicTemplate<Template>
-  /** What payloads are. */
+  /** Encodes and decodes payloads. */
   readonly codec: Codec<In, Out>
-  /** What goes for each message, unless a call says otherwise. */
+  /** Defaults for each message. */
   readonly defaults: ChannelDefaults<Params<Template>, Usual>
   readonly #bound = oncePerClient(
     (client: Client) => new ChannelOnClient<Template, In, Out>(this as never, client),
@@ -218,7 +223,10 @@ export class Channel<Template extends string, In, Out = In, Usual extends Invali
   }
 }
 
-/** A topic, or a template of one, with what its messages hold. @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
+/**
+ * Creates a channel for a topic, or a topic template, with the type of its messages. @throws
+ * MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION
+ */
 export function channel<
   Template extends string,
   In,
@@ -282,7 +290,8 @@ class ChannelOnClient<Template extends string, In, Out> {
     })
   }
 
-  // Without a schema that takes its time the call itself publishes, so that calls keep their order. What took its time leaves in the order of the calls.
+  // Without an asynchronous schema the call publishes immediately. Asynchronous ones still publish
+  // in the order of the calls.
   #publish(
     name: string,
     options: PublishOptions,
@@ -394,7 +403,7 @@ class ChannelOnClient<Template extends string, In, Out> {
       onError: deciding ? decide : onError,
     })
     const handling = await this.#client.listen(this.#filters(params, share), handle, all)
-    // What is wrong with the payload says more than that a handler failed.
+    // The error of the payload is more precise than that of the failed handler.
     const done = silent(
       handling.done.catch((error: { cause?: object }) => {
         throw ends.has(error?.cause ?? handle) ? error.cause : error
@@ -434,7 +443,8 @@ class ChannelOnClient<Template extends string, In, Out> {
     )
   }
 
-  // The promise of a publish, or of what it threw; one that is not awaited stays silent, unless the program is at fault.
+  // The promise of a publish, or of its error; an unhandled rejection stays silent, unless the
+  // program is at fault.
   #settled<T>(publish: () => Promise<T>): Promise<T> {
     try {
       return tolerant(publish())
@@ -458,7 +468,7 @@ class ChannelOnClient<Template extends string, In, Out> {
     const sets = (
       Array.isArray(params) ? Array.from(params) : [params === undefined ? {} : params]
     ) as Partial<GivenParams<Template>>[]
-    // One that is not there would stand for all.
+    // A missing set must not match everything.
     return sets.map((set) =>
       topic.filter(set ?? refuse('params', 'must be an object, or a list of objects'), { share }),
     )
@@ -476,7 +486,7 @@ const failures: readonly unknown[] = ['retry', 'reject', 'stop']
 /** As the client has it. */
 const mostRetries = 5
 
-// What is thrown here ends the `listen`; it is kept apart from what the handler throws.
+// Errors thrown here end the `listen`; they are distinguished from errors of the handler.
 function takenBy<Template extends string, Out>(
   incoming: Incoming<Template, Out>,
   message: Message,

@@ -16,11 +16,17 @@ export interface Codec<In, Out = In> {
   encode(value: In): Uint8Array | string | Promise<Uint8Array | string>
   /** The value of a payload, or the promise of one. Throw for a payload that has none. The codec may keep and change `bytes`, unless {@link inPlace} is set. */
   decode(bytes: Uint8Array, message: Message): Out | Promise<Out>
-  /** Sent along, and compared with what comes: another one is a bad payload, none is fine (section 3.3.2.3.9). Default: none. */
+  /**
+   * Content Type sent with messages and compared on receipt: a different one means an invalid
+   * payload, a missing one is accepted (section 3.3.2.3.9). Default: none.
+   */
   readonly contentType?: string | undefined
   /** 1 for UTF-8 text; sent along (section 3.3.2.3.2). Default: none. */
   readonly payloadFormatIndicator?: 0 | 1 | undefined
-  /** True: `decode` keeps no view of `bytes`, and what `encode` gave is not written to later, so that neither is copied. Default false. */
+  /**
+   * True: `decode` keeps no view of `bytes`, and the result of `encode` is not changed later, so
+   * neither is copied. Default false.
+   */
   readonly inPlace?: boolean | undefined
 }
 
@@ -30,7 +36,10 @@ export interface BytesCodec<In, Out = In> extends Omit<Codec<In, Out>, 'decode'>
   decode(bytes: Uint8Array): Out | Promise<Out>
 }
 
-/** Gives a codec as it is, with its types found. @throws MqttError ERR_INVALID_OPTION where `encode` or `decode` is no function */
+/**
+ * Returns a codec unchanged, with its types inferred. @throws MqttError ERR_INVALID_OPTION when
+ * `encode` or `decode` is not a function
+ */
 export function codec<In, Out = In>(given: Codec<In, Out>): Codec<In, Out>
 export function codec<In, Out = In>(given: BytesCodec<In, Out>): Codec<In, Out>
 export function codec<In, Out = In>(given: Codec<In, Out>): Codec<In, Out> {
@@ -39,7 +48,9 @@ export function codec<In, Out = In>(given: Codec<In, Out>): Codec<In, Out> {
   return given
 }
 
-/** What reads the message itself, without taking its payload out: in place of one `decode`, and of no other. */
+/**
+ * Reads the message itself instead of its payload, as an optimisation of one particular `decode`.
+ */
 export type Reading<Out> = ((bytes: Uint8Array, message: Message) => Out) & {
   /** As `decode`. */
   readonly read?: ((message: Message) => Out) | undefined
@@ -47,7 +58,7 @@ export type Reading<Out> = ((bytes: Uint8Array, message: Message) => Out) & {
 
 /** Codecs that check values against a schema. */
 export interface CheckedCodec<In, Out> extends Codec<In, Out> {
-  /** What values are checked against. */
+  /** The schema that values are checked against. */
   readonly schema: StandardSchema
 }
 
@@ -60,7 +71,7 @@ export function text(): Codec<string> {
   return textual('text/plain', format, (value) => value)
 }
 
-/** False for what is no string, and for one with half a character, which would become another one on its way. */
+/** False unless it is a string without lone surrogates, which would change on the way. */
 export function isText(value: unknown): boolean {
   if (typeof value !== 'string') return false
   for (const character of value) if (isHalf(character)) return false
@@ -78,7 +89,7 @@ export function number(): Codec<number> {
   return textual('text/plain', format, parse)
 }
 
-// `Number` also takes nothing at all, and what programs write in other bases.
+// `Number` would also accept empty text and other bases.
 function isDecimal(given: string): boolean {
   for (const unit of given) if (!'0123456789+-.eE'.includes(unit)) return false
   return given !== ''
@@ -91,7 +102,10 @@ export function bytes(): Codec<Uint8Array> {
   return { encode: own, decode: (given) => new Uint8Array(given), inPlace: true }
 }
 
-/** What comes of a value that JSON writes: of a `Date` its text, of a `Map` an object without keys, of a `bigint` nothing, as it cannot be written. */
+/**
+ * The type of a value after JSON: a `Date` becomes text, a `Map` an empty object, a `bigint` is
+ * impossible.
+ */
 export type FromJson<T> = [T] extends [JsonData] ? T : [T] extends [Reread<T>] ? T : Reread<T>
 
 /** Values that JSON writes and reads as they are. Recursive types are compared with it, and not taken apart without end. */
@@ -152,7 +166,7 @@ export function json(
   }
   const format = (value: unknown): string => {
     const given = JSON.stringify(value) ?? raise(bad('has no JSON'))
-    // Other peers would read what is not read here, nor checked.
+    // Other programs would read `__proto__`, which is neither read nor checked here.
     return given.includes('"__proto__":') ? JSON.stringify(parse(given)) : given
   }
   const { encode, decode, ...more } = withSchema(schema, options, format, parse)
@@ -220,7 +234,7 @@ type Validate = (
 function validatorOf(schema: StandardSchema): Validate {
   const standard = (schema as StandardSchema | undefined)?.['~standard']
   if (typeof standard?.validate !== 'function') refuse('schema', 'must be a Standard Schema')
-  // Right away, so that what is wrong is known to everybody who waits.
+  // Starts immediately, so that everyone waiting gets the error.
   return (value, remote) =>
     after(standard.validate(value), (result) =>
       result.issues === undefined ? result : raise(invalid(result.issues, undefined, remote)),

@@ -31,13 +31,13 @@ export type Contract<Parts> = Omit<Parts, 'on'> & {
   on<Client extends object>(client: Client): BoundContract<Parts, Client>
 }
 
-/** What can be a part: a channel, an operation, or a contract. */
+/** Anything that can be a part: a channel, an operation, or a contract. */
 export interface Bindable {
   /** It on a client. */
   on(client: object): object
 }
 
-/** The parts themselves. In the place of anything that cannot be a part stands a sentence that says what it must be. */
+/** The parts. Anything that cannot be a part is replaced by a type that says what is required. */
 export type CheckedParts<Parts> = {
   readonly [Name in keyof Parts]: Name extends 'on'
     ? Parts[Name]
@@ -46,13 +46,13 @@ export type CheckedParts<Parts> = {
       : // Clients and other emitters have an `on` as well, of an event and a listener.
         Parts[Name] extends ((...given: never[]) => unknown) | Readonly<Record<'on', unknown>>
         ? {
-            /** What stands here cannot be a part. */
+            /** This is not a valid part. */
             readonly 'A part is a channel, an operation, a contract, or a group of them by name.': true
           }
         : Parts[Name] extends object
           ? CheckedParts<Parts[Name]>
           : {
-              /** What stands here cannot be a part. */
+              /** This is not a valid part. */
               readonly 'A part is a channel, an operation, a contract, or a group of them by name.': true
             }
 }

@@ -14,9 +14,9 @@ import type { Params, TopicTemplate } from './template.js'
 
 /** A message with its value. */
 export interface Received<Parameters, Value> {
-  /** Of the topic. */
+  /** The parameters of the topic. */
   readonly params: Parameters
-  /** Of the payload. */
+  /** The value of the payload. */
   readonly value: Value
   /** The message itself. */
   readonly message: Message
@@ -26,7 +26,7 @@ export interface Received<Parameters, Value> {
 
 /** A message whose payload, or topic, does not fit its channel. */
 export interface Invalid<Parameters> {
-  /** Of the topic; undefined where that does not match. */
+  /** The parameters of the topic; undefined if it does not match. */
   readonly params: Parameters | undefined
   /** `ERR_INVALID_PAYLOAD`, with `issues`. */
   readonly error: MqttError
@@ -47,7 +47,7 @@ export type OnInvalid<Parameters, Verdict extends InvalidVerdict = InvalidVerdic
   | Verdict
   | ((invalid: Invalid<Parameters>) => Verdict)
 
-/** What is handed out under these verdicts. */
+/** The type that is handed out with these verdicts. */
 export type Delivered<Parameters, Value, Verdict extends InvalidVerdict> = 'deliver' extends Verdict
   ? Received<Parameters, Value> | Invalid<Parameters>
   : Received<Parameters, Value>
@@ -69,10 +69,10 @@ export function policyOf<Parameters>(
   return refuse('onInvalid', "must be 'skip', 'reject', 'throw', 'deliver' or a function")
 }
 
-/** What a message came to: handed out, passed over (undefined), or thrown. */
+/** The result for a message: handed out, skipped (undefined), or thrown. */
 export type Taken<Parameters, Value> = Received<Parameters, Value> | Invalid<Parameters> | undefined
 
-/** What all subscriptions of one channel count together: the first bad payload is a line of the log. */
+/** Counters shared by all subscriptions of a channel: only the first invalid payload is logged. */
 export interface Tally {
   invalid: number
 }
@@ -81,7 +81,7 @@ export interface Tally {
 export class Incoming<Template extends string, Value> {
   /** Messages that were none of their kind. */
   invalid = 0
-  /** What becomes of bad payloads. */
+  /** What to do with invalid payloads. */
   readonly policy: OnInvalid<Params<Template>>
   readonly #template: TopicTemplate<Template>
   readonly #codec: Codec<never, Value>
@@ -170,7 +170,7 @@ export class Incoming<Template extends string, Value> {
     error: MqttError,
     again: boolean,
   ): Invalid<Params<Template>> | undefined {
-    // Nothing at all is how a retained message is taken away.
+    // An empty payload removes a retained message.
     if (message.payloadLength === 0 && params !== undefined) return void message.ack()
     if (!again) this.#count(message, error)
     const found = { params, error, message }

@@ -32,9 +32,9 @@ export interface LatestOptions {
 
 /** The latest message of a topic. */
 export interface LatestEntry<Parameters, Value> {
-  /** Of the topic. */
+  /** The parameters of the topic. */
   readonly params: Parameters
-  /** Of the payload. */
+  /** The value of the payload. */
   readonly value: Value
   /** When it came: milliseconds since 1970, of this machine's clock. */
   readonly at: number
@@ -44,7 +44,7 @@ export interface LatestEntry<Parameters, Value> {
   readonly stale: boolean
 }
 
-/** What became of a topic. */
+/** A change of a topic. */
 export interface LatestChange<Parameters, Value> {
   /** Topic Name. */
   readonly topic: string
@@ -52,10 +52,10 @@ export interface LatestChange<Parameters, Value> {
   readonly entry: LatestEntry<Parameters, Value> | undefined
 }
 
-/** Values as they were, and what ended them. */
+/** A snapshot of the values, with the error that ended them. */
 export interface LatestSnapshot<Parameters, Value>
   extends ReadonlyMap<string, LatestEntry<Parameters, Value>> {
-  /** What ended the subscription, if it was no clean end. */
+  /** The error that ended the subscription; undefined after a clean end. */
   readonly error: Error | undefined
   /** True until the server has granted the subscription, or refused it. */
   readonly isPending: boolean
@@ -71,11 +71,17 @@ export interface LatestValues<Parameters, Value>
   readonly invalid: number
   /** Topics that made room for others; the first one is a line of the log. */
   readonly evicted: number
-  /** What ended the subscription, unless the end was clean; listeners are called for it too. */
+  /**
+   * The error that ended the subscription; undefined after a clean end. Listeners are also called
+   * for it.
+   */
   readonly error: Error | undefined
   /** True until the server has granted the subscription, or refused it; listeners are called for it too. */
   readonly isPending: boolean
-  /** Each change; several of one topic that were not read yet are one. @throws MqttError what ended the subscription, if it was no clean end */
+  /**
+   * Each change; unread changes of one topic are combined. @throws MqttError the error that ended
+   * the subscription, unless it ended cleanly
+   */
   changes(): AsyncIterableIterator<LatestChange<Parameters, Value>>
   /** Calls back after changes, once for those of one turn of the event loop; gives a function that ends it. For `useSyncExternalStore`. */
   readonly subscribe: (listener: () => void) => () => void
@@ -205,7 +211,7 @@ class Latest<Template extends string, Value>
     await this.unsubscribe()
   }
 
-  // The new one is there before the old one goes, so that nothing is missed.
+  // The new subscription starts before the old one ends, so that nothing is missed.
   async #listen(): Promise<void> {
     const handling = await this.#client.listen(
       this.#filter,
@@ -221,7 +227,7 @@ class Latest<Template extends string, Value>
     handling.done.then(() => end(), end)
   }
 
-  // Nothing more comes: each wait for a change ends with the reason.
+  // Ends every wait for a change with the reason.
   #end(error?: unknown): void {
     if (this.#over) return
     this.#over = true
@@ -241,7 +247,7 @@ class Latest<Template extends string, Value>
     // The first SUBSCRIBE is on its way by itself.
     if (this.#handling === undefined) return
     this.#handleDisconnect()
-    // One that is refused leaves the old one, and the next connection another try.
+    // If it is refused, the old one stays, and the next connection tries again.
     this.#tail = this.#tail
       .then(() => (this.#over ? undefined : this.#listen()))
       .catch(() => undefined)

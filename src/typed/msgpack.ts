@@ -76,7 +76,7 @@ function head(walk: Walk): void {
   walk.enter(walk.number(first % 2 === 0 ? 2 : 4) * (first < 0xde ? 1 : 2))
 }
 
-// Of the standard there is one: a time. Those of the library are for itself.
+// The standard defines one extension, the timestamp; the library's own are not accepted.
 function extension(walk: Walk, length: number): void {
   const type = walk.byte()
   if (type !== 0xff || ![4, 8, 12].includes(length))

@@ -47,15 +47,18 @@ export interface ServeOptions extends RespondOptions {
   readonly streamTimeout?: number | undefined
 }
 
-/** What goes for an operation at both ends, unless a call says otherwise. */
+/** Defaults of an operation, for both ends. */
 export interface OperationDefaults<Errors extends OperationErrors = OperationErrors> {
   /** Errors that its handlers raise and its callers narrow: by code, the codec of their data; undefined for one without data. Default: none. */
   readonly errors?: Errors | undefined
-  /** Of requests, and of the subscription that serves them: 1 for requests that arrive at least once. Default 0. */
+  /**
+   * QoS of requests, and of the subscription that serves them: 1 for requests that arrive at least
+   * once. Default 0.
+   */
   readonly qos?: CallOptions['qos']
   /** Milliseconds to wait for the answer, or for each one of a stream, 1 to 2,147,483,647. Default 30,000. */
   readonly timeout?: number | undefined
-  /** Of `serve`; goes over `qos`. Default: none. */
+  /** Options of `serve`; override `qos`. Default: none. */
   readonly serve?: ServeOptions | undefined
 }
 
@@ -86,7 +89,7 @@ export type DeclaredError<
   }
 }[Code]
 
-/** What stands behind the code of an error: its data, where it has any, and a text for people. */
+/** Arguments after the code of an error: its data, if it has any, and a text. */
 export type ErrorArguments<Data> =
   Data extends Codec<infer In, unknown> ? [data: In, message?: string] : [message?: string]
 
@@ -97,7 +100,7 @@ export type ValueFirst<In, Rest extends unknown[]> = unknown extends In
     ? Rest
     : [value: In, ...Rest]
 
-/** One answer, or a generator of them. */
+/** One answer, or a generator of answers. */
 export type Answers<Value> = Value | Promise<Value> | AsyncGenerator<Value, unknown, unknown>
 
 /** An operation on a client that asks and answers. */
@@ -114,7 +117,10 @@ export interface BoundOperation<Template extends string, In, Request, Answer, Ou
   stream(
     ...call: ParamsFirst<Template, ValueFirst<In, [options?: StreamOptions]>>
   ): AsyncIterableIterator<Out>
-  /** Answers requests with what the handler gives. What fails reaches the caller as `ERR_REMOTE`. @throws MqttError as `respond` of the client */
+  /**
+   * Answers requests with the handler's result. Failures reach the caller as `ERR_REMOTE`. @throws
+   * MqttError as `respond` of the client
+   */
   serve(
     handler: (received: Received<Params<Template>, Request>) => Answers<Answer>,
     options?: ServeOptions,
@@ -133,7 +139,7 @@ export interface TypedResponder extends Responder {
   readonly invalid: number
 }
 
-/** A topic with what its requests and answers hold. */
+/** A topic with the types of its requests and answers. */
 export class Operation<
   Template extends string,
   In,
@@ -146,13 +152,13 @@ export class Operation<
   readonly kind = 'operation'
   /** The topic of requests. */
   readonly topic: TopicTemplate<Template>
-  /** What requests are; of an operation without input, a codec of empty payloads. */
+  /** Codec of requests; for an operation without input, one of empty payloads. */
   readonly request: Codec<In, Request>
-  /** What answers are; of an operation without output, a codec of empty payloads. */
+  /** Codec of answers; for an operation without output, one of empty payloads. */
   readonly answer: Codec<Answer, Out>
   /** The errors that it declares. */
   readonly errors: Errors
-  /** What goes for each call and each `serve`, unless it says otherwise. */
+  /** Defaults for each call and each `serve`. */
   readonly defaults: OperationDefaults<Errors>
   /** Arguments of a call before its options: parameters and value, where it has them. */
   readonly takes: number
@@ -351,7 +357,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
         throw failure
       }
     }
-    // One after the other, however they are called; a caller that leaves does not wait.
+    // Calls of `next()` run one after the other; leaving does not wait for them.
     let last: Promise<unknown> = Promise.resolve()
     const iterator: AsyncIterableIterator<Out> = {
       next: () => {
@@ -369,7 +375,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     return iterator
   }
 
-  // Who leaves aborts.
+  // Leaving aborts the request.
   async #open(call: unknown[], abort: AbortController): Promise<AnswerStream> {
     assertAble(this.#client, 'listen')
     const { request, topic, defaults } = this.#operation
@@ -411,7 +417,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     const sender = new AnswerSender(this.#client, answer, streamTimeout, declared, (error) =>
       incoming.report(`a generator of answers failed: ${topic.template}: `, error),
     )
-    /** What another try would not change. */
+    /** Errors that a retry would not change. */
     const hopeless = new WeakSet<object>()
     const final = (error: MqttError): never => {
       hopeless.add(error)

@@ -9,13 +9,13 @@ import type { StandardSchema } from './standard-schema.js'
 
 /** Values in values. */
 const mostDepth = 500
-/** Of a bigint, with its sign. */
+/** Bits of a bigint, including its sign. */
 const mostBits = 1024
 
 /** Bytes of a text of which no library leaves a byte order mark out. */
 const mostMarked = 64
 
-/** What one format needs. */
+/** The parts that differ between formats. */
 export interface Format {
   readonly contentType: string
   pack(value: unknown): Uint8Array
@@ -41,7 +41,7 @@ export function packed(
   return { ...withSchema(schema, options, write, read, (raw) => new Uint8Array(raw)), contentType }
 }
 
-/** One payload, item by item. */
+/** Checks one payload, item by item. */
 export class Walk {
   readonly #bytes: Uint8Array
   readonly #view: DataView
@@ -50,7 +50,7 @@ export class Walk {
   /** Items still to come: in the innermost list or map, and in those around it. Infinity: until a mark of its end; below zero, of a map. */
   #left = 1
   readonly #around: number[] = []
-  /** Of all lists and maps that say how many they hold. */
+  /** Items that lists and maps have announced and that are still missing. */
   #owed = 1
   /** Items read in the innermost list or map, the mark of its end among them. */
   #seen = 0
@@ -62,7 +62,10 @@ export class Walk {
     this.#head = head
   }
 
-  /** Walks it all. @throws Error for what is not one value, or would take more room than it has bytes for */
+  /**
+   * Checks everything. @throws Error unless it is exactly one value, and needs no more memory than
+   * its bytes justify
+   */
   all(): void {
     for (;;) {
       while (this.#left === 0) {

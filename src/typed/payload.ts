@@ -1,12 +1,12 @@
 /**
- * One value in a message, and one message as a value: what channels and operations share.
+ * Converts between values and messages, for channels and operations.
  */
 
 import { access, type ClientAccess } from '../client/access.js'
 import type { Message, PublishProperties } from '../client/options/index.js'
 import { after, asInvalid, type Codec, invalid, isPromise, type Reading } from './codec.js'
 
-/** What a client reveals of itself, if it does; of others the best is assumed. */
+/** The internals of a client, if available; for other clients, every feature is assumed. */
 export function accessOf(client: object): ClientAccess {
   return (
     (client as { [access]?(): ClientAccess })[access]?.() ?? {
@@ -41,7 +41,7 @@ function payloadOf(
   throw invalid([{ message: 'encode() gave neither text nor bytes' }])
 }
 
-/** What codecs throw, now or later, is the error of a payload. */
+/** Converts errors of codecs, thrown or rejected, to payload errors. */
 function checked<T>(make: () => T | PromiseLike<T>, remote: boolean): T | Promise<T> {
   const refuse = (error: unknown): never => {
     throw asInvalid(error, remote)
@@ -54,7 +54,7 @@ function checked<T>(make: () => T | PromiseLike<T>, remote: boolean): T | Promis
   }
 }
 
-/** Properties with what the codec says of its payloads; 3.1.1 has none. */
+/** Properties with content type and format of the codec; none on 3.1.1. */
 export function propertiesOf(
   { contentType, payloadFormatIndicator }: Codec<never, unknown>,
   modern: boolean,
@@ -81,7 +81,7 @@ function readBy<Out>(codec: Codec<never, Out>, message: Message): Out | Promise<
   return read === undefined ? codec.decode(bytesOf(codec, message), message) : read(message)
 }
 
-// Libraries hand out views of what they read, and what a borrowed message holds is used again.
+// Copied, because libraries return views of their input, and a borrowed message's memory is reused.
 function bytesOf({ inPlace }: Codec<never, unknown>, { payload }: Message): Uint8Array {
   return inPlace === true ? payload : new Uint8Array(payload)
 }

@@ -6,7 +6,7 @@ import { MqttError, programFault } from '../errors.js'
 /** Milliseconds that a timer can wait. */
 export const longestWait = 2_147_483_647
 
-/** Says what an option must be. @throws MqttError ERR_INVALID_OPTION, always */
+/** Throws that an option is invalid. @throws MqttError ERR_INVALID_OPTION, always */
 export function refuse(option: string, what: string): never {
   throw programFault(new MqttError('ERR_INVALID_OPTION', `${option} ${what}`, { option }))
 }
@@ -35,7 +35,10 @@ export function wholeNumber<Usual extends number | undefined>(
     : refuse(option, `must be an integer from 1 to ${most}`)
 }
 
-/** @throws MqttError ERR_INVALID_OPTION for what is no codec; schemas of some libraries have `encode` and `decode` of their own */
+/**
+ * @throws MqttError ERR_INVALID_OPTION unless it is a codec; schemas of some libraries also have
+ * `encode` and `decode`
+ */
 export function assertCodec(
   given:
     | { readonly encode: unknown; readonly decode: unknown; readonly '~standard'?: unknown }
@@ -47,13 +50,13 @@ export function assertCodec(
     refuse('codec', 'must have encode and decode')
 }
 
-/** @throws MqttError ERR_INVALID_HANDLER for what is no function */
+/** @throws MqttError ERR_INVALID_HANDLER unless it is a function */
 export function assertHandler(given: unknown): void {
   if (typeof given !== 'function')
     throw programFault(new MqttError('ERR_INVALID_HANDLER', 'handler must be a function'))
 }
 
-/** Refuses what has no such method. @throws MqttError ERR_INVALID_OPTION */
+/** Throws unless the client has this method. @throws MqttError ERR_INVALID_OPTION */
 export function assertAble(
   client: object,
   method: 'listen' | 'post' | 'publish' | 'request' | 'respond' | 'subscription' | 'subscribe',

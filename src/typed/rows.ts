@@ -12,10 +12,10 @@ const mask = 2 ** bits - 1
 const mostGaps = 512
 
 type Pair<V> = readonly [topic: string, value: V]
-/** Of nodes, or in a leaf of pairs. */
+/** An array of nodes; in a leaf, of pairs. */
 type Node<V> = (Node<V> | Pair<V> | undefined)[]
 
-/** What can be read. */
+/** The readable part. */
 class Picture<V> implements ReadonlyMap<string, V> {
   /** Where the topics are now: a picture of before looks them up there first. */
   protected readonly places: Map<string, number>
@@ -25,11 +25,11 @@ class Picture<V> implements ReadonlyMap<string, V> {
   /** Places that were given. */
   protected end: number
   protected count: number
-  /** What ended it. */
+  /** The error that ended it. */
   error: Error | undefined
   /** True until the server has answered. */
   isPending = true
-  /** True while nothing has changed since. */
+  /** True while nothing has changed since it was taken. */
   fresh = true
   #own: Map<string, V> | undefined
 
@@ -107,7 +107,7 @@ class Picture<V> implements ReadonlyMap<string, V> {
   }
 }
 
-/** What can be written to. */
+/** The writable part. */
 export class TopicRows<V> extends Picture<V> {
   #picture: Picture<V> | undefined
   /** Nodes that no picture has. */

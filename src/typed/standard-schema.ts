@@ -1,41 +1,42 @@
 /**
- * What every schema library that follows Standard Schema offers. Types only, written after the specification, so that nothing needs to be installed.
+ * The interface of schema libraries that follow Standard Schema. Types only, written from the
+ * specification, so that no package is needed.
  */
 import type { PayloadIssue } from '../errors.js'
 
 /** A schema of zod, valibot, arktype or any other that follows the specification. */
 export interface StandardSchema<In = unknown, Out = In> {
-  /** What the specification asks for. */
+  /** The member required by the specification. */
   readonly '~standard': {
-    /** Of the specification. */
+    /** Version of the specification. */
     readonly version: 1
     /** Name of the library. */
     readonly vendor: string
     /** Checks a value, now or later. */
     readonly validate: (value: unknown) => SchemaResult<Out> | Promise<SchemaResult<Out>>
-    /** Gives its JSON Schema, where the library can (Standard JSON Schema). */
+    /** JSON Schema of the schema, if the library supports it (Standard JSON Schema). */
     readonly jsonSchema?:
       | {
-          /** Gives that of what it takes. */
+          /** JSON Schema of the input. */
           readonly input: (options: { readonly target: 'draft-07' }) => object
         }
       | undefined
     /** For the compiler alone. */
     readonly types?:
       | {
-          /** What it takes. */
+          /** Input type. */
           readonly input: In
-          /** What it gives. */
+          /** Output type. */
           readonly output: Out
         }
       | undefined
   }
 }
 
-/** A value that is right, or what is wrong with it. */
+/** A valid value, or the issues. */
 export type SchemaResult<Out> =
   | {
-      /** What the schema made of it. */
+      /** The output value. */
       readonly value: Out
       /** Never there. */
       readonly issues?: undefined
@@ -45,11 +46,11 @@ export type SchemaResult<Out> =
       readonly issues: readonly PayloadIssue[]
     }
 
-/** What a schema takes. */
+/** Input type of a schema. */
 export type SchemaInput<Schema extends StandardSchema> = NonNullable<
   Schema['~standard']['types']
 >['input']
-/** What a schema gives. */
+/** Output type of a schema. */
 export type SchemaOutput<Schema extends StandardSchema> = NonNullable<
   Schema['~standard']['types']
 >['output']

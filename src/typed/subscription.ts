@@ -47,7 +47,7 @@ export interface TypedSubscription<Delivery> extends AsyncIterable<Delivery>, As
 
 type Given<Delivery> = NonNullable<Delivery>
 
-/** One subscription, read as a channel says. */
+/** A subscription whose messages are decoded by a channel. */
 export class ReadSubscription<
   Template extends string,
   Value,
@@ -59,7 +59,7 @@ export class ReadSubscription<
   /** A message whose value was not there yet when a wait was given up: a function that gives it, or throws. It is the next one. */
   #late: Promise<() => Given<Delivery> | undefined> | undefined
   #reading = false
-  /** Ends the wait for a value, as there is no reader any more. */
+  /** Ends the wait for a value when the reader has left. */
   #leave: () => void = nothing
 
   constructor(from: Subscription, incoming: Incoming<Template, Value>) {
@@ -131,7 +131,7 @@ export class ReadSubscription<
     )
   }
 
-  // What takes its time is kept for readers that can wait.
+  // Asynchronous results are kept for readers that can wait.
   #take(message: Message): Given<Delivery> | undefined {
     const taken = this.#made(message)
     if (!isPromise(taken)) return taken
@@ -187,7 +187,7 @@ export class ReadSubscription<
     return this.#iterator(source, all, (late) => [late])
   }
 
-  // One promise a message: a loop over many spends its time here.
+  // One promise per message, because loops over many messages spend their time here.
   #iterator<Source, Item>(
     from: AsyncIterator<Source>,
     make: (source: Source) => Item | undefined | Promise<Item | undefined>,

@@ -5,7 +5,7 @@
  */
 import { MqttError, printable } from '../errors.js'
 
-/** A parameter's text in braces, taken apart: its name, and what it stands for. */
+/** Parses a parameter in braces: its name and type. */
 type Slot<Text extends string> = Text extends `${infer Name}:number`
   ? [Name, number]
   : Text extends `${infer Name}...`
@@ -46,7 +46,7 @@ export type IsPlain<Template extends string> = string extends Template
       ? true
       : false
 
-/** What stands before the other arguments: the parameters, where there are any. */
+/** Arguments with the parameters first, if there are any. */
 export type ParamsFirst<Template extends string, Rest extends unknown[]> =
   IsPlain<Template> extends true ? Rest : [params: GivenParams<Template>, ...Rest]
 
@@ -54,7 +54,7 @@ export type ParamsFirst<Template extends string, Rest extends unknown[]> =
 export type SomeFirst<Template extends string, Rest extends unknown[]> =
   IsPlain<Template> extends true ? Rest : [params?: Partial<GivenParams<Template>>, ...Rest]
 
-/** What is wrong with one level: a sentence, or never. */
+/** What is wrong with a level, as a sentence; never if valid. */
 type LevelFault<Level extends string, Last extends boolean> = Level extends ''
   ? 'A level of a topic template must not be empty.'
   : Level extends `{${infer Name}}`
@@ -73,7 +73,7 @@ type LevelFault<Level extends string, Last extends boolean> = Level extends ''
         ? `A topic template has no wildcards: a parameter stands for one, and '${Level}' does not.`
         : never
 
-/** What names of parameters do not have, as far as a keyboard has it. */
+/** Characters not allowed in parameter names (those on a keyboard). */
 type Mark =
   | ' '
   | '!'
@@ -101,21 +101,21 @@ type Mark =
   | '`'
 type OtherMark = '|' | '~' | '{' | '}' | '+' | '#'
 
-/** What is wrong with the name of a parameter: a sentence, or never. */
+/** What is wrong with a parameter name, as a sentence; never if valid. */
 type NameFault<Name extends string> = Name extends ''
   ? 'A parameter has a name, as in {id}.'
   : Name extends `${string}${Mark | OtherMark}${string}` | '__proto__'
     ? `A parameter is named with letters, digits and _, and '${Name}' is not.`
     : never
 
-/** What is wrong with a template: a sentence, or never. */
+/** What is wrong with a template, as a sentence; never if valid. */
 type Faults<Text extends string, Seen = never> = Text extends `${infer Head}/${infer Tail}`
   ? LevelFault<Head, false> | Again<Head, Seen> | Faults<Tail, Seen | NameIn<Head>>
   : LevelFault<Text, true> | Again<Text, Seen>
 
 type NameIn<Level extends string> = Level extends `{${infer Inner}}` ? Slot<Inner>[0] : never
 
-/** What is wrong with a parameter that was named before: a sentence, or never. */
+/** What is wrong with a repeated parameter, as a sentence; never if valid. */
 type Again<Level extends string, Seen> =
   NameIn<Level> extends infer Name extends string
     ? [Name] extends [never]
@@ -125,7 +125,7 @@ type Again<Level extends string, Seen> =
         : never
     : never
 
-/** The template itself; or, where it is not valid, a sentence that says why. */
+/** The template itself or, if it is invalid, a sentence that says why. */
 export type Checked<Template extends string> = string extends Template
   ? Template
   : Template extends '#'
@@ -250,7 +250,7 @@ export class TopicTemplate<Template extends string = string> {
       if (!this.parameters.includes(key)) fail(`'${this.template}' has no parameter`, key, key)
     const levels = this.#levels.map(({ text, name, kind }) => {
       if (name === undefined) return text
-      // Objects of a class have getters; what every object has is no parameter.
+      // Accepts getters of class instances, but nothing that every object has.
       const isGiven = Object.hasOwn(given, name) || (name in given && !(name in Object.prototype))
       const value = isGiven ? given[name] : undefined
       if (isGiven && value === undefined)
@@ -295,7 +295,7 @@ function isName(name: string): boolean {
   return name !== '' && name !== '__proto__'
 }
 
-// What may stand in a level; in a rest, several of them or none.
+// Text for a level; for a rest parameter, several levels or none.
 function levelText(value: unknown, name: string, rest: boolean): string {
   const text =
     typeof value === 'string' || Number.isFinite(value)
@@ -318,7 +318,8 @@ function nameText(text: string): string {
   return text
 }
 
-// A decimal as `String` writes it, so that the name of what was matched is the name again: no sign but -, no zeros around it, no exponent.
+// True for a decimal as `String` writes it, so that matching and formatting are inverse: no plus
+// sign, no superfluous zeros, no exponent.
 function isCanonical(text: string, from: number, to = text.length): boolean {
   const start = text.startsWith('-', from) ? from + 1 : from
   let point = to

@@ -35,7 +35,10 @@ import {
 } from './memory.js'
 import { Rows, TopicRecords } from './rows.js'
 
-/** What is worth a call of the scanner: how many frames a chunk has to have, going by the size of its first. */
+/**
+ * When the scanner is worth a call: the number of frames that a chunk needs, estimated by its
+ * first.
+ */
 export interface Worth {
   /** In the window, where frames have properties, and where they have none. */
   readonly rich: number
@@ -50,7 +53,10 @@ export interface Worth {
 // sixth of that with each; of a packet with five user properties it saves half.
 const usually: Worth = { rich: 2, plain: 16, copied: 1, largestCopied: 512 }
 
-/** What a server sends on one connection. After an error nothing is read any more, and `clear` gives the window back. */
+/**
+ * Finds a server's packets on one connection. After an error nothing more is read, and `clear`
+ * releases the window.
+ */
 export class WasmFrames extends Framer {
   // valid while a frame is current
   /** The row of the current frame where the scanner vouches for it, else -1. */
@@ -61,7 +67,7 @@ export class WasmFrames extends Framer {
   readonly #rows: Rows
   readonly #records: TopicRecords
   readonly #worth: Worth
-  /** What came last has properties. */
+  /** The last packet had properties. */
   #rich = false
 
   // valid for the chunk
@@ -178,7 +184,7 @@ export class WasmFrames extends Framer {
     return super.next() || this.#idle()
   }
 
-  /** Takes what is left of the chunk into the window, if that is worth it, and asks the scanner. */
+  /** Moves the rest of the chunk into the window if that is worth it, and runs the scanner. */
   #enter(): boolean {
     const memory = this.#memory
     const chunk = this.#chunk
@@ -276,7 +282,7 @@ export class WasmFrames extends Framer {
     }
   }
 
-  /** Another chunk is in the window: what was left of ours is gone. */
+  /** Another chunk is in the window: the rest of ours is gone. */
   evict(): void {
     super.push(nothing)
     this.#idle()

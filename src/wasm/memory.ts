@@ -38,7 +38,7 @@ export const OTHER = 0x400
 /** In TOPIC: an empty name, which an alias stands for. */
 export const ALIAS_ONLY = -2
 
-/** What scanner.as exports. */
+/** Exports of scanner.as. */
 interface Exports {
   readonly memory: { readonly buffer: ArrayBuffer }
   readonly scan: (from: number, to: number, version5: number, maximum: number) => number
@@ -52,7 +52,7 @@ export class Memory {
   readonly table: Int32Array
   /** Whose chunk lies in the read area and was not walked to its end. */
   owner: { evict(): void } | undefined
-  /** The scanner failed, and is not used any more. */
+  /** The scanner failed and is not used any more. */
   broken = false
   readonly #cells: Int32Array
   readonly #scan: Exports['scan']

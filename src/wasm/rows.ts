@@ -1,5 +1,6 @@
 /**
- * What the scanner made of the bytes in the window: rows that are handed out one by one, and what it knows topics by.
+ * Results of the scanner for the bytes in the window: rows that are read one by one, and topics by
+ * their ids.
  */
 import type { ReadWindow } from '../wire/frames.js'
 import type { TopicRecord, TopicTable } from '../wire/topic-table.js'
@@ -13,7 +14,7 @@ const pageMask = (1 << pageBits) - 1
 export class Rows {
   /** Rows of `ROW` numbers each. */
   readonly table: Int32Array
-  /** The rows that are left, as places in the table; none while nothing was scanned. */
+  /** Indexes of the remaining rows in the table; none before the first scan. */
   next = 0
   last = 0
   /** Where the bytes that were scanned end. */

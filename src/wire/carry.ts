@@ -11,35 +11,38 @@ import { nothing, uint16 } from './fields.js'
 import type { ProtocolVersion } from './packets.js'
 
 const smallestCarry = 64
-/** A buffer that is no larger is used again. */
+/** A buffer up to this size is reused. */
 const largestKept = 8192
-/** Bytes that are made room for, for each that came in. */
+/** Bytes reserved for each byte received. */
 const growth = 16
-/** Packets from this size on have their payload apart. */
+/** From this packet size on, the payload gets an array of its own. */
 const largePacket = 16_384
-/** Bytes of a payload by which a message is known again that cannot be taken. */
+/** Bytes kept of a skipped payload, to recognise the message. */
 export const samplePayload = 64
 
 /** One incomplete frame at a time. */
 export class Carry {
-  /** The frame, or where the payload is apart or read past, what stands before it. */
+  /** The frame, or only the part before the payload when that is apart or skipped. */
   bytes: Uint8Array = nothing
-  /** Bytes of the frame that came in. */
+  /** Bytes of the frame received so far. */
   held = 0
-  /** Size of the frame, 0 until its fixed header is complete: to be set when the frame is begun. */
+  /** Size of the frame; 0 until its fixed header is complete. Set it when the frame is begun. */
   size = 0
-  /** The payload, where it is apart: valid until the next frame is begun. */
+  /** The payload when it is apart; valid until the next frame is begun. */
   apart: Uint8Array | undefined
-  /** Most bytes that are kept of a PUBLISH whose payload is read past, 0 for a frame that is kept whole: to be set before the frame is begun. */
+  /**
+   * Most bytes kept of a PUBLISH whose payload is skipped; 0 for a frame that is kept whole. Set it
+   * before the frame is begun.
+   */
   most = 0
-  /** Where what stands before the payload ends in `bytes`: known once it is here. */
+  /** Where the part before the payload ends in `bytes`, once known. */
   head = 0
-  /** Bytes that are kept of a frame whose payload is read past. */
+  /** Bytes kept of a frame whose payload is skipped. */
   #kept = 0
   readonly #splits: boolean
   readonly #allocate: (size: number) => Uint8Array
 
-  /** @param splits the payload of a large PUBLISH goes apart, into what `allocate` gives */
+  /** @param splits put the payload of a large PUBLISH into an array from `allocate` */
   constructor(
     splits: boolean,
     allocate: (size: number) => Uint8Array = (size) => new Uint8Array(size),
@@ -48,7 +51,10 @@ export class Carry {
     this.#allocate = allocate
   }
 
-  /** Takes `count` bytes from `at` on. `header` is the size of the frame's fixed header, once `size` is known. */
+  /**
+   * Takes `count` bytes from `at`. `header` is the size of the frame's fixed header, once `size` is
+   * known.
+   */
   take(
     chunk: Uint8Array,
     at: number,
@@ -79,7 +85,10 @@ export class Carry {
     return this.most > 0 ? this.#kept : this.held
   }
 
-  /** Where the rest of a large payload may be put, to be announced with `fill`; never an empty array. */
+  /**
+   * Where the rest of a large payload may be read into, to be announced with `fill`; never an empty
+   * array.
+   */
   get room(): Uint8Array | undefined {
     const { apart, held } = this
     return apart !== undefined && held > 0 && held < this.size
@@ -87,12 +96,12 @@ export class Carry {
       : undefined
   }
 
-  /** So many bytes were put there. */
+  /** This many bytes were read into `room`. */
   fill(count: number): void {
     this.held += count
   }
 
-  /** The frame is complete and handed out: the next one may begin. */
+  /** The frame is complete and exposed: the next one may begin. */
   finish(): void {
     if (this.most > 0) this.apart = this.bytes.subarray(this.head, this.#kept)
     this.held = 0
@@ -100,7 +109,7 @@ export class Carry {
     this.#kept = 0
   }
 
-  /** A frame that was handed out was read: what was large is not kept for the next. */
+  /** The exposed frame was read: a large buffer is not kept. */
   release(): void {
     if (this.held > 0) return
     if (this.bytes.length > largestKept) this.bytes = nothing
@@ -113,13 +122,14 @@ export class Carry {
     this.apart = undefined
   }
 
-  // What stands before the payload has been taken already.
+  // The part before the payload was already taken.
   #append(chunk: Uint8Array, at: number, count: number, apart: Uint8Array): void {
     const skipped = Math.max(0, this.head - this.held)
     apart.set(chunk.subarray(at + skipped, at + count), this.held + skipped - this.head)
   }
 
-  // Of a payload only its first bytes are kept, by which the message is known again. What is kept never grows beyond what came in.
+  // Keeps only the first bytes of the payload, to recognise the message. The memory never exceeds
+  // what was received.
   #pass(
     chunk: Uint8Array,
     at: number,
@@ -131,7 +141,7 @@ export class Carry {
     this.#kept ||= this.held
     for (let from = at; ; ) {
       const head = headSize(this.bytes, 0, header, this.#kept, version)
-      // So much before the payload is no message that anybody could show.
+      // With this much before the payload, the message could not be shown anyway.
       if (head > this.most) throw tooLarge()
       const known = head <= this.#kept
       const taken = Math.min(
@@ -147,7 +157,7 @@ export class Carry {
     }
   }
 
-  // Where it is a PUBLISH whose payload has begun. What is wrong with it comes to light when it is read.
+  // Splits a PUBLISH whose payload has begun. Errors in it are found when it is read.
   #split(
     chunk: Uint8Array,
     at: number,
@@ -176,8 +186,9 @@ export class Carry {
 }
 
 /**
- * Bytes before the payload of the PUBLISH that begins at `start` and whose fixed header ends at `body`, as far as the bytes up to `end` show: while
- * these do not show all of it, more than there are. A Property Length that is malformed counts as far as it goes.
+ * Bytes before the payload of the PUBLISH at `start`, whose fixed header ends at `body`. When the
+ * bytes up to `end` do not show all of it, returns more than there are. A malformed Property Length
+ * counts as far as it goes.
  */
 export function headSize(
   bytes: Uint8Array,

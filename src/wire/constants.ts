@@ -40,13 +40,16 @@ export const WILL = 0
 
 /** Largest Variable Byte Integer, and so the largest Remaining Length and Property Length (section 1.5.5). */
 export const MAXIMUM_VARIABLE_BYTE_INTEGER = 268_435_455
-/** Largest control packet that the format can express: one byte, four bytes of Remaining Length, and what they announce. */
+/**
+ * Largest control packet of the format: one byte, four bytes of Remaining Length, and the length
+ * these express.
+ */
 export const MAXIMUM_PACKET_SIZE = 268_435_460
-/** Bytes that a UTF-8 Encoded String or Binary Data may have (sections 1.5.4, 1.5.6). */
+/** Most bytes of a UTF-8 Encoded String or Binary Data (sections 1.5.4, 1.5.6). */
 export const MAXIMUM_STRING_LENGTH = 65_535
 
-/** Who sent a packet, or is about to. */
+/** The sender of a packet. */
 export type Sender = 'client' | 'server'
 
-/** Whose rules hold when a packet is written: one side's, or those of whichever may send it. */
+/** The sender whose rules apply when a packet is written, or either one's. */
 export type Author = Sender | 'either'

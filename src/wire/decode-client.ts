@@ -1,7 +1,8 @@
 /**
- * Decoding of what a client sends: for brokers, tools and tests, never in a client's bundle.
+ * Decodes what a client sends: for brokers, tools and tests, never in a client's bundle.
  *
- * Assumes a frame that a framer with `from: 'client'` exposed. A CONNECT decides its protocol version by itself.
+ * Assumes a frame exposed by a framer with `from: 'client'`. A CONNECT determines its own protocol
+ * version.
  */
 import { CONNECT, PINGREQ, SUBSCRIBE, UNSUBSCRIBE, WILL } from './constants.js'
 import { malformed, protocolError } from './error.js'
@@ -22,7 +23,7 @@ import { isShared, validatePlainFilter, validateTopicFilter, validateTopicName }
 import { decodeUtf8 } from './utf8.js'
 
 /**
- * The packet in `bytes[start..end)`, no PUBLISH, whose fixed header ends at `body`, as an object of its own.
+ * Decodes the packet in `bytes[start..end)`, not a PUBLISH, whose fixed header ends at `body`.
  *
  * @throws WireError
  */
@@ -56,7 +57,10 @@ function readBinary(reader: Reader): Bytes {
   return new Uint8Array(bytes.subarray(at + 2, reader.at))
 }
 
-/** Protocol Name and Version (sections 3.1.2.1, 3.1.2.2) [MQTT-3.1.2-1] [MQTT-3.1.2-2]; the rest is read by that version. */
+/**
+ * Protocol Name and Version (sections 3.1.2.1, 3.1.2.2) [MQTT-3.1.2-1] [MQTT-3.1.2-2]; the version
+ * applies to the rest.
+ */
 function readProtocol(reader: Reader): ProtocolVersion {
   const at = reader.at
   const name = readString(reader)

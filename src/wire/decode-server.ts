@@ -1,7 +1,8 @@
 /**
- * Decoding of what a server sends: all that a client needs.
+ * Decodes what a server sends.
  *
- * Assumes a frame that a framer with `from: 'server'` exposed. Must not import the decoder of client packets.
+ * Assumes a frame exposed by a framer with `from: 'server'`. Must not import the decoder of client
+ * packets.
  */
 import { CONNACK, PINGRESP, SUBACK } from './constants.js'
 import { malformed, protocolError } from './error.js'
@@ -15,7 +16,7 @@ import type {
 import { decodeFrom, type Reader } from './reader.js'
 
 /**
- * The packet in `bytes[start..end)`, no PUBLISH, whose fixed header ends at `body`, as an object of its own.
+ * Decodes the packet in `bytes[start..end)`, not a PUBLISH, whose fixed header ends at `body`.
  *
  * @throws WireError
  */

@@ -1,8 +1,9 @@
 /**
  * The public decoders: `decode` for one packet, `Decoder` for a stream.
  *
- * Both sides of the protocol, strict: what the standard forbids and one packet alone can show is an error. What they hand out holds copies of
- * the bytes, and they hold nothing of a chunk after the call, except the beginning of an incomplete packet.
+ * Both sides of the protocol, strict: whatever the standard forbids and a single packet can show is
+ * an error. Results contain copies; nothing of a chunk is held after the call except the beginning
+ * of an incomplete packet.
  */
 import { MqttError } from '../errors.js'
 import { MAXIMUM_PACKET_SIZE, PUBLISH, type Sender } from './constants.js'
@@ -17,17 +18,20 @@ import type { Packet, ProtocolVersion } from './packets.js'
 import { PublishView } from './publish.js'
 import { isObject } from './writer.js'
 
-/** How to read bytes. */
+/** Options of decoding. */
 export interface DecodeOptions {
-  /** 5 (default) or 4 for 3.1.1. A CONNECT is read by the version in it. */
+  /** 5 (default), or 4 for 3.1.1. A CONNECT is decoded with its own version. */
   protocolVersion?: ProtocolVersion | undefined
   /** Who sent the bytes. */
   from: Sender
-  /** Largest packet accepted in bytes, fixed header included; 268,435,460 by default, which is all that the format can express. */
+  /**
+   * Largest packet accepted in bytes, including the fixed header; 268,435,460 by default, the limit
+   * of the format.
+   */
   maximumPacketSize?: number | undefined
 }
 
-/** A framer for checked options. @throws MqttError ERR_INVALID_OPTION */
+/** Creates a framer from options. @throws MqttError ERR_INVALID_OPTION */
 export function createFramer(given: DecodeOptions, splits = false): Framer {
   if (!isObject(given)) throw invalid('options', 'must be an object')
   const { protocolVersion = 5, from, maximumPacketSize = MAXIMUM_PACKET_SIZE } = givenOptions(given)
@@ -43,14 +47,14 @@ function invalid(option: string, message: string): MqttError {
   return new MqttError('ERR_INVALID_OPTION', `${option}: ${message}`, { option })
 }
 
-/** Bytes of a caller as a plain array. @throws MqttError ERR_INVALID_OPTION */
+/** A caller's bytes as a plain array. @throws MqttError ERR_INVALID_OPTION */
 export function givenBytes(bytes: Uint8Array): Uint8Array {
   const view = plainView(bytes)
   if (view === undefined) throw invalid('bytes', 'must be a Uint8Array')
   return view
 }
 
-/** The current frame as an object of its own. @throws WireError */
+/** Decodes the current frame. @throws WireError */
 export function decodeFrame(frames: FrameSource, from: Sender): Packet {
   const { bytes, start, body, end, protocolVersion } = frames
   if ((bytes[start] as number) >> 4 === PUBLISH) {
@@ -66,7 +70,8 @@ export function decodeFrame(frames: FrameSource, from: Sender): Packet {
 /**
  * Decodes exactly one control packet.
  *
- * @throws WireError `'incomplete'` when bytes are missing, `'malformed'` also when bytes are left over
+ * @throws WireError `'incomplete'` when bytes are missing, `'malformed'` also when bytes are left
+ * over
  */
 export function decode(bytes: Uint8Array, options: DecodeOptions): Packet {
   const given = givenBytes(bytes)
@@ -98,10 +103,11 @@ export class Decoder {
   }
 
   /**
-   * Reads a chunk, all of it, at once; the chunk is the caller's again when this returns.
+   * Reads a whole chunk at once; the caller may reuse its memory afterwards.
    *
-   * @returns the packets that it completed; iterating throws the WireError behind them when the stream turned bad there
-   * @throws WireError the same one again, at each call after that
+   * @returns the packets that it completed; iterating throws the WireError at the place where the
+   * stream became invalid
+   * @throws WireError the same one at each later call
    */
   push(chunk: Uint8Array): Iterable<Packet> {
     if (this.#error !== undefined) throw this.#error

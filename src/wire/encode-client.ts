@@ -24,7 +24,7 @@ import { isShared, validatePlainFilter, validateTopicFilter } from './topics.js'
 import type { Writer } from './writer.js'
 import { integer, isObject } from './writer.js'
 
-/** A will as it is given: absent fields are QoS 0, not retained, empty, without properties. */
+/** A will to encode: absent fields mean QoS 0, not retained, empty payload, no properties. */
 export interface WillInput {
   /** Topic Name. */
   topic: string
@@ -38,7 +38,10 @@ export interface WillInput {
   properties?: Properties | undefined
 }
 
-/** A CONNECT as it is given: absent are protocol version 5, Clean Start 1, Keep Alive 0 and an empty client identifier. */
+/**
+ * A CONNECT to encode: absent fields mean protocol version 5, Clean Start 1, Keep Alive 0 and an
+ * empty client identifier.
+ */
 export interface ConnectInput {
   /** Default `'MQTT'`, the only one. */
   protocolName?: string | undefined
@@ -60,7 +63,7 @@ export interface ConnectInput {
   properties?: Properties | undefined
 }
 
-/** A filter as it is given: absent options are 0 and false. */
+/** A filter to encode: absent options mean 0 and false. */
 export interface SubscriptionInput {
   /** Topic filter. */
   filter: string
@@ -74,7 +77,7 @@ export interface SubscriptionInput {
   retainHandling?: number | undefined
 }
 
-/** A SUBSCRIBE as it is given. */
+/** A SUBSCRIBE to encode. */
 export interface SubscribeInput {
   /** 1 to 65,535. */
   packetId: number
@@ -84,7 +87,7 @@ export interface SubscribeInput {
   subscriptions: readonly SubscriptionInput[]
 }
 
-/** An UNSUBSCRIBE as it is given. */
+/** An UNSUBSCRIBE to encode. */
 export interface UnsubscribeInput {
   /** 1 to 65,535. */
   packetId: number
@@ -94,7 +97,7 @@ export interface UnsubscribeInput {
   filters: readonly string[]
 }
 
-/** Checks a boolean, absent is false, and returns it as a bit. */
+/** Checks a boolean (absent means false) and returns it as a bit. */
 export function bit(value: unknown, option: string): number {
   if (value !== undefined && typeof value !== 'boolean') throw refused(option, 'must be a boolean')
   return value ? 1 : 0
@@ -105,7 +108,10 @@ export function writePacketId(writer: Writer, packetId: unknown): void {
   writer.u16(integer(packetId, 1, 65_535, 'packetId'))
 }
 
-/** Checks and writes a Property Length with properties; nothing on 3.1.1. Gives what `writeProperties` gives. */
+/**
+ * Checks and writes a Property Length with properties; nothing on 3.1.1. Returns the result of
+ * `writeProperties`.
+ */
 export function writePropertyBlock(
   writer: Writer,
   properties: unknown,
@@ -118,9 +124,10 @@ export function writePropertyBlock(
 }
 
 /**
- * Writes one packet whose variable header `fill` writes, and whose payload, if any, follows; when that throws, the writer is left as it was.
+ * Writes one packet: `fill` writes its variable header, the payload may follow. When `fill` throws,
+ * the writer is restored.
  *
- * @param guess of the Remaining Length: a good one saves moving what was written
+ * @param guess expected Remaining Length; a good guess avoids moving bytes
  */
 export function writePacket(
   writer: Writer,
@@ -143,7 +150,7 @@ export function writePacket(
   }
 }
 
-/** Writes a CONNECT (section 3.1); `protocolVersion` of the packet, which `encode` has checked, decides its form. */
+/** Writes a CONNECT (section 3.1) in the version of the packet, which `encode` has checked. */
 export function writeConnect(writer: Writer, packet: ConnectInput): void {
   writePacket(writer, CONNECT << 4, () => {
     const {
@@ -201,7 +208,7 @@ function checkReasonCode(packetType: number, reasonCode: number, from: Author): 
   return reasonCode
 }
 
-/** Reason Code and properties in their shortest form (sections 3.4.2.1, 3.14.2.1). */
+/** Writes Reason Code and properties in their shortest form (sections 3.4.2.1, 3.14.2.1). */
 function writeReason(
   writer: Writer,
   packetType: number,
@@ -213,7 +220,7 @@ function writeReason(
   const start = writer.length
   writer.u8(checkReasonCode(packetType, reasonCode, from))
   writePropertyBlock(writer, properties, packetType, version, from)
-  // No more than a Property Length of 0 behind the code.
+  // An empty Property Length is omitted, and so is reason code 0.
   if (writer.length < start + 3) writer.length = reasonCode > 0 ? start + 1 : start
 }
 
@@ -245,8 +252,8 @@ export function writeAck(
 }
 
 /**
- * Writes the acknowledgement `(packetType << 24) | (reasonCode << 16) | packetId` in its shortest form, on 3.1.1 without a reason code: the fast path,
- * where everything was checked.
+ * Fast path: writes the acknowledgement `(packetType << 24) | (reasonCode << 16) | packetId` in its
+ * shortest form without checks; on 3.1.1 without a reason code.
  */
 export function writePackedAck(writer: Writer, ack: number, version: ProtocolVersion): void {
   const packetType = ack >>> 24
@@ -298,7 +305,10 @@ export function writeUnsubscribe(
   )
 }
 
-/** Packet Identifier, properties, and a list that must not be empty [MQTT-3.8.3-2] [MQTT-3.10.3-2]. */
+/**
+ * Writes Packet Identifier, properties, and a list that must not be empty [MQTT-3.8.3-2]
+ * [MQTT-3.10.3-2].
+ */
 function writeRequest<T>(
   writer: Writer,
   packetType: number,
@@ -313,7 +323,7 @@ function writeRequest<T>(
     writePropertyBlock(writer, packet.properties, packetType, version, 'client')
     const length = Array.isArray(list) ? list.length : 0
     if (length === 0) throw refused(name, 'must be an array with at least one element')
-    // Holes count as well.
+    // By index, so that holes in the array are checked, too.
     for (let index = 0; index < length; index++) write(list[index] as T, `${name}[${index}]`)
   })
 }

@@ -1,7 +1,9 @@
 /**
- * Writes PUBLISH (section 3.3), of whatever is given, or quickly where everything but the topic was checked before.
+ * Writes PUBLISH (section 3.3): with all checks, or on a fast path where everything but the topic
+ * was checked before.
  *
- * A refusal is a WireError of fault `'local'` that names the field, and leaves the writer as it was. Must not import the encoder of server packets.
+ * A refusal is a WireError of fault `'local'` that names the field, and leaves the writer
+ * unchanged. Must not import the encoder of server packets.
  */
 import { type Author, MAXIMUM_VARIABLE_BYTE_INTEGER, PUBLISH } from './constants.js'
 import { bit, writePacket, writePropertyBlock } from './encode-client.js'
@@ -11,10 +13,10 @@ import type { Properties, ProtocolVersion, QoS } from './packets.js'
 import { TOPIC_ALIAS, WROTE_ALIAS } from './properties.js'
 import { integer, type Writer } from './writer.js'
 
-/** More than the head of a PUBLISH without properties takes, but for the topic. */
+/** Upper bound of the head of a PUBLISH without topic and properties. */
 export const headRoom = 16
 
-/** A PUBLISH as it is given: absent are QoS 0, false flags, an empty payload. */
+/** A PUBLISH to encode: absent fields mean QoS 0, false flags, empty payload. */
 export interface PublishInput {
   /** Empty only with a topic alias. */
   topic: string
@@ -24,9 +26,12 @@ export interface PublishInput {
   qos?: number | undefined
   /** Default false. */
   retain?: boolean | undefined
-  /** Default false. At QoS 0 on 3.1.1 only, where peers set it although they should not [MQTT-3.3.1-2]. */
+  /**
+   * Default false. At QoS 0 only on 3.1.1, where some peers set it although they should not
+   * [MQTT-3.3.1-2].
+   */
   dup?: boolean | undefined
-  /** 1 to 65,535; absent (or 0) at QoS 0. */
+  /** 1 to 65,535; absent or 0 at QoS 0. */
   packetId?: number | undefined
   /** MQTT 5.0 only. Default: none. */
   properties?: Properties | undefined
@@ -50,18 +55,18 @@ function writeAnyHead(
     const wrote = writePropertyBlock(writer, properties, PUBLISH, version, from)
     if (aliased && (wrote & WROTE_ALIAS) === 0) throw refused('topic', 'must be a topic name') // [MQTT-4.7.3-1]
   }
-  // Right for ASCII without properties.
+  // Exact for ASCII topics without properties.
   const guess =
     payloadLength + (typeof topic === 'string' ? topic.length : 0) + ((firstByte & 6) > 0 ? 5 : 3)
   writePacket(writer, firstByte, fill, payloadLength, guess, 'payload')
 }
 
 /**
- * Writes a PUBLISH without its payload where everything was checked: the fast path, without properties but a topic alias.
+ * Fast path: writes a PUBLISH without its payload and without checks; no properties except a topic
+ * alias.
  *
  * @param topic with its length in front
  * @param packetId 0 at QoS 0
- * @param topicAlias 0 for none; 5.0 only
  */
 export function writeKnownHead(
   writer: Writer,
@@ -102,7 +107,7 @@ export function writeKnownHead(
 /** The empty Topic Name of a PUBLISH under an alias. */
 const noTopic = /* @__PURE__ */ new Uint8Array(2)
 
-/** What a client sends a message with, checked but for the properties. */
+/** The options of a client's message, checked except for the properties. */
 export interface PublishSettings {
   readonly qos: QoS
   readonly retain: boolean
@@ -110,11 +115,11 @@ export interface PublishSettings {
 }
 
 /**
- * Writes a PUBLISH of a client, with its payload or, with `headOnly`, up to that. False for text that is not ASCII, of which nothing is written.
+ * Writes a client's PUBLISH with its payload or, with `headOnly`, without it. Returns false and
+ * writes nothing when a text payload is not ASCII.
  *
  * @param topic empty only with an alias
  * @param packetId 0 at QoS 0
- * @param alias 0 for none; 5.0 only
  */
 export function writeMessage(
   writer: Writer,
@@ -129,7 +134,7 @@ export function writeMessage(
 ): boolean {
   const { length } = payload
   const start = writer.length
-  // One step for all of it, where there are no properties.
+  // Without properties, space is reserved once for everything.
   writer.reserve(topic.length * 3 + headRoom + (headOnly ? 0 : length))
   const firstByte = (PUBLISH << 4) | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
   const known =
@@ -143,14 +148,14 @@ export function writeMessage(
   if (headOnly) return true
   if (typeof payload !== 'string') writer.raw(payload as Uint8Array)
   else if (!writer.ascii(payload)) {
-    // The fixed header has another length already.
+    // The text was not ASCII, so the fixed header would have another length.
     writer.length = start
     return false
   }
   return true
 }
 
-/** Writes a PUBLISH of whatever is given, with its payload. `from`: whose rules hold. */
+/** Writes a PUBLISH with all checks and its payload, by the rules of `from`. */
 export function writePublish(
   writer: Writer,
   input: PublishInput,
@@ -168,23 +173,26 @@ export function writePublish(
     writeAnyHead(writer, firstByte, topic, id, properties, size, version, from)
   else writeKnownHead(writer, firstByte, known, id, 0, size, version)
   if (sizeOf(payload) !== size) {
-    // A getter resized it, or gave it away.
+    // A getter of the packet resized or transferred the payload.
     writer.length = start
     throw refused('payload', 'must keep its length')
   }
   writer.raw(payload, size)
 }
 
-/** The first byte of what is given, whose flags it checks. */
+/** The first byte of a PUBLISH, with checked flags. */
 function givenByte({ qos = 0, dup, retain }: PublishInput, version: ProtocolVersion): number {
   integer(qos, 0, 2, 'qos')
   const again = bit(dup, 'dup')
-  // [MQTT-3.3.1-2]; on 3.1.1 it is written as it is read.
+  // [MQTT-3.3.1-2]; tolerated on 3.1.1, as in decoding.
   if (again > qos && version === 5) throw refused('dup', 'must be false at QoS 0')
   return (PUBLISH << 4) | (again << 3) | (qos << 1) | bit(retain, 'retain')
 }
 
-/** A Packet Identifier is there above QoS 0 [MQTT-2.2.1-3], and only there [MQTT-2.2.1-2]; 0: no identifier. */
+/**
+ * Checks the Packet Identifier: required above QoS 0 [MQTT-2.2.1-3], forbidden at QoS 0
+ * [MQTT-2.2.1-2]; 0: none.
+ */
 function givenIdentifier(firstByte: number, packetId: unknown): number {
   if ((firstByte & 6) > 0) return integer(packetId, 1, 65_535, 'packetId')
   if (packetId !== undefined && packetId !== 0) throw refused('packetId', 'must be absent at QoS 0')

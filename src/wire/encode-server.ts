@@ -1,7 +1,8 @@
 /**
  * Writes what only a server sends: for brokers, tools and tests, never in a client's bundle.
  *
- * Every field is checked, its JavaScript type included. A refusal names the field and leaves the writer as it was.
+ * Every field is checked, including its JavaScript type. A refusal names the field and leaves the
+ * writer unchanged.
  */
 import { CONNACK, PINGRESP, SUBACK, UNSUBACK } from './constants.js'
 import { bit, writePacket, writePacketId, writePropertyBlock } from './encode-client.js'
@@ -11,7 +12,7 @@ import { isReasonCode } from './reason-codes.js'
 import type { Writer } from './writer.js'
 import { integer } from './writer.js'
 
-/** A CONNACK as it is given: absent are Session Present 0, reason code 0, no properties. */
+/** A CONNACK to encode: absent fields mean Session Present 0, reason code 0, no properties. */
 export interface ConnackInput {
   /** Default false. */
   sessionPresent?: boolean | undefined
@@ -21,7 +22,7 @@ export interface ConnackInput {
   properties?: Properties | undefined
 }
 
-/** A SUBACK or UNSUBACK as it is given; UNSUBACK has no codes on 3.1.1. */
+/** A SUBACK or UNSUBACK to encode; UNSUBACK has no codes on 3.1.1. */
 export interface SubackInput {
   /** 1 to 65,535. */
   packetId: number
@@ -76,7 +77,7 @@ function writeCodes(
     }
     for (let index = 0; index < length; index++) {
       const option = `reasonCodes[${index}]`
-      // 3.1.1 knows 0, 1, 2 and 0x80 only.
+      // 3.1.1 allows only 0, 1, 2 and 0x80.
       const code = integer(reasonCodes[index], 0, version === 4 ? 0x80 : 255, option)
       if (!isReasonCode(packetType, code, 'server'))
         throw refused(option, 'is not one of this packet')

@@ -1,8 +1,8 @@
 /**
- * The public encoder: control packets of either side to bytes.
+ * The public encoder for control packets of both sides.
  *
- * Does not know who will send the packet, and so takes what either side may send. The writers check everything; this page only finds the one for
- * the type.
+ * It does not know the sender, so it accepts what either side may send. It selects the writer for
+ * the packet type; the writers check everything.
  */
 
 import { MqttError } from '../errors.js'
@@ -35,16 +35,18 @@ import type { Bytes, Properties, ProtocolVersion } from './packets.js'
 import { isObject, Writer } from './writer.js'
 
 const initialCapacity = 1024
-/** A writer that grew beyond this is not kept. */
+/** A writer larger than this is not reused. */
 const largestSpare = 64 * 1024
 let spare: Writer | undefined
 
 const acknowledgements = ['puback', 'pubrec', 'pubrel', 'pubcomp']
 
 /**
- * Encodes one control packet, reason codes and property lengths in their shortest form, properties in the order of the object's keys.
+ * Encodes one control packet, with reason codes and property lengths in their shortest form, and
+ * properties in the order of the object's keys.
  *
- * @param options `protocolVersion`: 5 (default) or 4 for 3.1.1; the `protocolVersion` of a CONNECT wins
+ * @param options `protocolVersion`: 5 (default) or 4 for 3.1.1; a CONNECT uses its own
+ * `protocolVersion`
  * @throws WireError with fault `'local'` and `option`, the path of the field that cannot be encoded
  */
 export function encode(
@@ -52,7 +54,7 @@ export function encode(
   options: { protocolVersion?: ProtocolVersion | undefined } = {},
 ): Bytes {
   const version = versionOf(options)
-  // Taken away while in use: a getter of the packet may encode another.
+  // Removed while in use, because a getter of the packet may call `encode`.
   const writer = spare ?? new Writer(initialCapacity)
   spare = undefined
   writer.reset()
@@ -64,7 +66,7 @@ export function encode(
   }
 }
 
-/** The protocol version that options ask for. @throws WireError */
+/** The protocol version in the options. @throws WireError */
 export function versionOf(options: {
   protocolVersion?: ProtocolVersion | undefined
 }): ProtocolVersion {
@@ -76,9 +78,10 @@ export function versionOf(options: {
 }
 
 /**
- * Writes a packet of whatever type. A field that is checked is read once: getters and proxies may say something else the next time.
+ * Writes a packet of any type. Each checked field is read only once, because getters and proxies
+ * may return different values.
  *
- * @throws WireError as {@link encode}; the writer is as it was then
+ * @throws WireError as {@link encode}; the writer is then unchanged
  */
 export function writePacketInput(
   writer: Writer,
@@ -88,7 +91,7 @@ export function writePacketInput(
   if (!isObject(given)) throw refused('packet', 'must be an object')
   const packet = givenPacket(given)
   const { type } = packet
-  // No writer writes properties on 3.1.1, so that they may be read for this alone.
+  // On 3.1.1 no writer writes properties, so reading them once more here is safe.
   if (version === 4 && type !== 'connect') {
     check311({
       type,
@@ -142,7 +145,7 @@ export function writePacketInput(
   }
 }
 
-/** The version of a CONNECT wins. */
+/** Uses the version of the CONNECT. */
 function writeAnyConnect(writer: Writer, packet: ConnectInput, version: ProtocolVersion): void {
   const {
     protocolName,
@@ -198,7 +201,7 @@ function writeAnySubscribe(writer: Writer, packet: SubscribeInput, version: Prot
   writeSubscribe(writer, once, version)
 }
 
-/** What stands before the first that is no object, and that. */
+/** Copies of the elements up to the first non-object, which is included. */
 function copiesOf(list: readonly SubscriptionInput[]): readonly SubscriptionInput[] {
   if (!Array.isArray(list)) return list
   const copies: SubscriptionInput[] = []
@@ -212,7 +215,9 @@ function copiesOf(list: readonly SubscriptionInput[]): readonly SubscriptionInpu
   return copies
 }
 
-/** The properties may decide which side it must come from [MQTT-3.14.2-2]; the reason code must suit that side. */
+/**
+ * A property may require a certain sender [MQTT-3.14.2-2]; the reason code must suit that sender.
+ */
 function writeAnyDisconnect(
   writer: Writer,
   packet: DisconnectInput,
@@ -241,7 +246,7 @@ function writeAnyAuth(writer: Writer, packet: AuthInput): void {
 
 const encoderCapacity = 1024
 
-/** Encodes many control packets, one behind the other. */
+/** Encodes many control packets into one buffer. */
 export class Encoder {
   readonly #writer = new Writer(encoderCapacity, true)
   readonly #version: ProtocolVersion
@@ -250,7 +255,8 @@ export class Encoder {
   #writing = false
 
   /**
-   * @param options `protocolVersion`: 5 (default) or 4 for 3.1.1; the `protocolVersion` of a CONNECT wins, for that packet
+   * @param options `protocolVersion`: 5 (default) or 4 for 3.1.1; a CONNECT uses its own
+   * `protocolVersion`
    * @throws WireError with fault `'local'`
    */
   constructor(options: { protocolVersion?: ProtocolVersion | undefined } = {}) {
@@ -262,13 +268,15 @@ export class Encoder {
     return this.#length
   }
 
-  /** What was written, as a view: valid until the next `write` or `clear`, and writable memory of the encoder. */
+  /**
+   * What was written, as a view of the encoder's memory; valid until the next `write` or `clear`.
+   */
   get bytes(): Bytes {
     return this.#writer.bytes.subarray(0, this.#length) as Bytes
   }
 
   /**
-   * Encodes one packet behind those before it.
+   * Appends one packet.
    *
    * @throws WireError as `encode`; nothing is written then
    */
@@ -284,7 +292,7 @@ export class Encoder {
     }
   }
 
-  /** Forgets what was written and keeps the memory. */
+  /** Discards what was written and keeps the memory. */
   clear(): void {
     this.#checkIdle()
     this.#writer.length = this.#length = 0
@@ -295,7 +303,7 @@ export class Encoder {
     return this.#writer.bytes.slice(0, this.#length)
   }
 
-  // A getter of the packet may come back here.
+  // A getter of the packet may call the encoder again.
   #checkIdle(): void {
     if (this.#writing)
       throw new MqttError(
@@ -306,13 +314,13 @@ export class Encoder {
   }
 }
 
-/** @throws WireError that names the field which 3.1.1 does not know, or forbids */
+/** @throws WireError that names a field which 3.1.1 does not have or forbids */
 export function check311(packet: PacketInput): void {
   if (packet.type === 'auth') throw refused('type', 'does not exist on 3.1.1')
   checkEmpty((packet as { properties?: unknown }).properties, 'properties')
   if (packet.type === 'connect') checkConnect(packet)
   else if (packet.type === 'subscribe') checkSubscriptions(packet.subscriptions)
-  // A CONNACK has return codes of its own.
+  // CONNACK has its own return codes.
   else if (packet.type !== 'connack' && 'reasonCode' in packet && (packet.reasonCode ?? 0) !== 0) {
     throw refused('reasonCode', 'must be 0 on 3.1.1')
   }
@@ -347,25 +355,25 @@ function checkSubscriptions(subscriptions: unknown): void {
   })
 }
 
-/** An acknowledgement of a PUBLISH as it is given: absent is reason code 0. */
+/** An acknowledgement of a PUBLISH to encode: absent means reason code 0. */
 export interface AckInput {
   /** 1 to 65,535. */
   packetId: number
-  /** One of this packet. MQTT 5.0 only. Default 0. */
+  /** A reason code of this packet. MQTT 5.0 only. Default 0. */
   reasonCode?: number | undefined
   /** MQTT 5.0 only. Default: none. */
   properties?: Properties | undefined
 }
 
-/** A DISCONNECT as it is given: absent is reason code 0. */
+/** A DISCONNECT to encode: absent means reason code 0. */
 export interface DisconnectInput {
-  /** One of this packet. MQTT 5.0 only. Default 0. */
+  /** A reason code of DISCONNECT. MQTT 5.0 only. Default 0. */
   reasonCode?: number | undefined
   /** MQTT 5.0 only. Default: none. */
   properties?: Properties | undefined
 }
 
-/** An AUTH as it is given: absent is reason code 0; the method is mandatory. */
+/** An AUTH to encode: absent means reason code 0; the method is mandatory. */
 export interface AuthInput {
   /** 0x00, 0x18 or 0x19. Default 0. */
   reasonCode?: number | undefined
@@ -373,7 +381,10 @@ export interface AuthInput {
   properties: Properties
 }
 
-/** What {@link encode} takes: what was decoded, and looser forms in which what has a natural default may be absent. */
+/**
+ * Input of {@link encode}: decoded packets, and looser forms in which fields with a natural default
+ * may be absent.
+ */
 export type PacketInput =
   | ({ type: 'connect' } & ConnectInput)
   | ({ type: 'connack' } & ConnackInput)

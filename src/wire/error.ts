@@ -1,15 +1,16 @@
 /**
- * WireError: the only error that the codec raises for bytes and packets.
+ * WireError, the only error of the codec for invalid bytes and packets.
  *
- * Messages name the rule that was broken. They never hold bytes or text of the packet: those may be secrets, and the peer chose them.
+ * Messages name the broken rule. They never contain bytes or text of the packet, which may be
+ * secret and are chosen by the peer.
  */
 import type { MqttErrorCode } from '../errors.js'
 import { MqttError, programFault } from '../errors.js'
 import { reasonName } from './reason-codes.js'
 
 /**
- * What is wrong: `'malformed'` cannot be parsed, `'protocol'` parses but is forbidden, `'too-large'` exceeds the packet size allowed,
- * `'incomplete'` is the beginning of a packet (only from `decode`).
+ * `'malformed'`: cannot be parsed; `'protocol'`: can be parsed but is forbidden; `'too-large'`:
+ * exceeds the allowed packet size; `'incomplete'`: the beginning of a packet (only from `decode`).
  */
 export type WireErrorKind = 'malformed' | 'protocol' | 'incomplete' | 'too-large'
 
@@ -21,13 +22,14 @@ const codes: Record<WireErrorKind, [MqttErrorCode, number | undefined]> = {
 }
 
 /**
- * Bytes that are no valid control packet (fault `'remote'`, with the reason code of section 4.13 for a DISCONNECT), or a packet that cannot be
- * encoded (fault `'local'`, no reason code, `option` names the field).
+ * Bytes that are not a valid control packet (fault `'remote'`, with the reason code of section 4.13
+ * for a DISCONNECT), or a packet that cannot be encoded (fault `'local'`, no reason code, `option`
+ * names the field).
  */
 export class WireError extends MqttError {
   /** What is wrong. */
   readonly kind: WireErrorKind
-  /** Where it was noticed, in bytes from the start of the packet; 0 when encoding. */
+  /** Position of the error in bytes from the start of the packet; 0 when encoding. */
   readonly offset: number
 
   constructor(
@@ -77,12 +79,15 @@ export function refused(
   return new WireError(kind, `${option}: ${message}`, 0, option)
 }
 
-/** A field whose value has the wrong type, or that does not exist: no data of a program can be the cause. */
+/**
+ * A field that does not exist or whose value has the wrong type: a fault of the program, not of its
+ * data.
+ */
 export function mistyped(option: string, message: string): MqttError {
   return programFault(refused(option, message))
 }
 
-/** Turns an offset in a buffer into one from the start of the packet, for an error on its way out. */
+/** Converts the offset of a WireError from the buffer to the packet. */
 export function rebased(error: unknown, start: number): unknown {
   if (error instanceof WireError) (error as { offset: number }).offset -= start
   return error

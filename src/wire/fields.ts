@@ -1,7 +1,7 @@
 /**
- * The data types of section 1.5, read where they lie: bounds, form and UTF-8, without an allocation.
- *
- * Offsets in errors count from the start of the buffer; the entry points turn them into offsets in the packet.
+ * Reads the data types of section 1.5 in place: bounds, form and UTF-8, without allocations.
+ * Offsets in errors count from the start of the buffer; the entry points convert them to offsets in
+ * the packet.
  */
 import { malformed, protocolError } from './error.js'
 import { ILL_FORMED, scanUtf8 } from './utf8.js'
@@ -9,17 +9,19 @@ import { ILL_FORMED, scanUtf8 } from './utf8.js'
 /** No bytes at all. */
 export const nothing: Uint8Array = /* @__PURE__ */ new Uint8Array(0)
 
-/** What {@link variableByteInteger} returns when `end` cuts the integer off: more than any packet holds. */
+/**
+ * Result of {@link variableByteInteger} when `end` cuts the integer off: larger than any packet.
+ */
 export const INCOMPLETE = 0x3fff_ffff
 
-/** Where `count` bytes from `at` on end, which must lie within `end`. */
+/** The end of `count` bytes from `at`, which must not exceed `end`. */
 export function skip(at: number, count: number, end: number): number {
-  // Behind an integer that was cut off `at` lies beyond the end.
+  // After an integer that was cut off, `at` lies beyond the end.
   if (end - at < count) throw malformed('packet is too short', Math.min(at, end))
   return at + count
 }
 
-/** Two bytes, big endian; the caller knows that they are there. */
+/** Two bytes, big endian. The caller must know that they exist. */
 export function uint16(bytes: Uint8Array, at: number): number {
   return ((bytes[at] as number) << 8) | (bytes[at + 1] as number)
 }
@@ -38,10 +40,11 @@ export function variableByteIntegerSize(value: number): number {
 }
 
 /**
- * The Variable Byte Integer at `at`, or {@link INCOMPLETE}. Its size is `variableByteIntegerSize` of the value, since longer forms than needed are
- * malformed [MQTT-1.5.5-1], as are those of more than four bytes.
+ * The Variable Byte Integer at `at`, or {@link INCOMPLETE}. Its size is `variableByteIntegerSize`
+ * of the value, because longer forms are malformed [MQTT-1.5.5-1], as are those of more than four
+ * bytes.
  *
- * @param origin where the offset in the error counts from
+ * @param origin position that offsets in errors count from
  */
 export function variableByteInteger(
   bytes: Uint8Array,
@@ -59,12 +62,15 @@ export function variableByteInteger(
   return INCOMPLETE
 }
 
-/** The end of the length-prefixed field at `at`, which must lie within `end`. */
+/** The end of the length-prefixed field at `at`, which must not exceed `end`. */
 export function fieldEnd(bytes: Uint8Array, at: number, end: number): number {
   return skip(skip(at, 2, end), uint16(bytes, at), end)
 }
 
-/** {@link scanUtf8} over a UTF-8 Encoded String whose length prefix is at `at`; throws when it is ill-formed. */
+/**
+ * {@link scanUtf8} for a UTF-8 Encoded String whose length prefix is at `at`; throws when it is
+ * ill-formed.
+ */
 export function checkString(bytes: Uint8Array, at: number, end: number): number {
   const found = scanUtf8(bytes, at + 2, end)
   if (found === ILL_FORMED) throw malformed('string is not well-formed UTF-8', at)
@@ -73,7 +79,7 @@ export function checkString(bytes: Uint8Array, at: number, end: number): number 
 
 type Getter<T> = (this: unknown) => T
 
-// Those of %TypedArray%, which every realm has alike and no object can replace.
+// Getters of %TypedArray%, which are the same in every realm and cannot be overridden by an object.
 function getter<T>(key: string | symbol): Getter<T> {
   return Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), key)
     ?.get as Getter<T>
@@ -84,15 +90,15 @@ const lengthOf = /* @__PURE__ */ getter<number>('length')
 const bufferOf = /* @__PURE__ */ getter<ArrayBuffer>('buffer')
 const offsetOf = /* @__PURE__ */ getter<number>('byteOffset')
 
-/** Whether it is a Uint8Array, of this realm or another. */
+/** True for a Uint8Array of this realm or another. */
 export function isBytes(value: unknown): value is Uint8Array {
   return tagOf.call(value) === 'Uint8Array'
 }
 
-/** How many bytes a Uint8Array has. */
+/** The real length of a Uint8Array, even if `length` is overridden. */
 export function sizeOf(bytes: Uint8Array): number {
   const { length } = bytes
-  // Where the bytes end no array can lie about, and to look there costs less than the getter.
+  // Element access cannot be overridden, and checking it is cheaper than calling the getter.
   const honest =
     typeof length === 'number' &&
     bytes[length] === undefined &&
@@ -100,11 +106,14 @@ export function sizeOf(bytes: Uint8Array): number {
   return honest ? length : lengthOf.call(bytes)
 }
 
-/** The same memory as a plain array, whose methods and length are the platform's; undefined for what is no Uint8Array. */
+/**
+ * The same memory as a plain Uint8Array without overridden members; undefined if it is not a
+ * Uint8Array.
+ */
 export function plainView(value: unknown): Uint8Array | undefined {
   if (!isBytes(value)) return undefined
   const size = sizeOf(value)
   if (Object.getPrototypeOf(value) === Uint8Array.prototype && value.length === size) return value
-  // Of memory that is gone there is no view.
+  // Detached memory cannot be viewed.
   return size === 0 ? nothing : new Uint8Array(bufferOf.call(value), offsetOf.call(value), size)
 }

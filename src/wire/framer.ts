@@ -35,18 +35,21 @@ const forbidden = {
   client: (1 << CONNACK) | (1 << SUBACK) | (1 << UNSUBACK) | (1 << PINGRESP),
 }
 
-/** How others answer on a port that is not theirs. */
+/** Recognised first bytes of other protocols on the wrong port. */
 export const speaksHttp = 'bad packet type or flags: is it HTTP?'
 export const speaksTls = 'bad packet type or flags: is it TLS?'
 
 const withFlags2 = (1 << PUBREL) | (1 << SUBSCRIBE) | (1 << UNSUBSCRIBE)
 
-/** Type, flags and direction, as the first byte shows them [MQTT-2.1.3-1] [MQTT-3.3.1-2] [MQTT-3.3.1-4]. */
+/**
+ * Checks packet type, flags and direction in the first byte [MQTT-2.1.3-1] [MQTT-3.3.1-2]
+ * [MQTT-3.3.1-4].
+ */
 function checkFirstByte(byte: number, version: ProtocolVersion, from: Sender): void {
   const type = byte >> 4
   const flags = byte & 15
   if (type === PUBLISH) {
-    // DUP at QoS 0: 3.1.1 forbids it to senders only; clients that set it are in use.
+    // DUP at QoS 0: 3.1.1 forbids it only to senders, and some clients set it.
     if ((flags & 6) === 6 || ((flags & 14) === 8 && version === 5))
       throw malformed('QoS 3 or DUP at QoS 0', 0)
   } else if (
@@ -54,7 +57,7 @@ function checkFirstByte(byte: number, version: ProtocolVersion, from: Sender): v
     (type === AUTH && version === 4) ||
     flags !== ((withFlags2 >> type) & 1) * 2
   ) {
-    // So begin others who answer on a port that is not theirs.
+    // 0x48 is 'H' of HTTP, 0x15 a TLS alert.
     throw malformed(
       byte === 0x48 ? speaksHttp : byte === 0x15 ? speaksTls : 'bad packet type or flags',
       0,
@@ -82,21 +85,21 @@ export class Framer implements FrameSource {
   // valid for the connection
   /** Largest frame accepted, fixed header included (section 3.1.2.11.4). */
   maximumPacketSize: number
-  /** Decides what the first byte may be. */
+  /** Determines which first bytes are valid. */
   protocolVersion: ProtocolVersion
-  /** Who sends. */
+  /** The sender. */
   readonly from: Sender
 
   readonly #sizeLimit: ((type: number) => number) | undefined
   readonly #skips: boolean
-  /** Size of the frame in the carry that was exposed without its payload. */
+  /** Size of a carried frame that was exposed without its payload. */
   #passed = 0
   #chunk: Uint8Array = nothing
-  /** Shows the bytes of the chunk; made when it is asked for first. */
+  /** A DataView of the chunk, created on first use. */
   #data: DataView | undefined
   #position = 0
   #limit = 0
-  /** The chunk is ours. */
+  /** True when the chunk is a copy of our own. */
   #kept = false
   /** The beginning of an incomplete frame. */
   readonly #carry: Carry
@@ -110,12 +113,12 @@ export class Framer implements FrameSource {
     this.maximumPacketSize = options.maximumPacketSize
   }
 
-  /** Bytes of an incomplete frame that came in; after `next` returned false. */
+  /** Bytes received of an incomplete frame; valid after `next` returned false. */
   get pending(): number {
     return this.#carry.held
   }
 
-  /** Bytes of memory that it takes. */
+  /** Bytes of memory in use. */
   get cost(): number {
     return this.#carry.cost
   }
@@ -127,17 +130,17 @@ export class Framer implements FrameSource {
       : this.end - this.start
   }
 
-  /** The payload where it does not lie in `bytes`. */
+  /** The payload when it is not in `bytes`. */
   get apart(): Uint8Array | undefined {
     return this.bytes === this.#carry.bytes ? this.#carry.apart : undefined
   }
 
-  /** Where what `bytes` holds of the stream ends. */
+  /** Stream position where `bytes` ends. */
   get limit(): number {
     return this.bytes === this.#chunk ? this.#limit : this.end
   }
 
-  /** Bytes of the chunk that were not looked at. */
+  /** Bytes of the chunk that were not read yet. */
   get unread(): number {
     return this.#limit - this.#position
   }
@@ -156,7 +159,7 @@ export class Framer implements FrameSource {
     const chunk = this.#chunk
     const start = this.#position
     const limit = this.#limit
-    // Nearly every packet: a PUBLISH of less than 16 KiB that lies whole in the chunk. Everything else goes the long way.
+    // The usual case: a PUBLISH of less than 16 KiB that is complete in the chunk.
     if (limit - start > 2) {
       const first = chunk[start] as number
       let length = chunk[start + 1] as number
@@ -196,7 +199,7 @@ export class Framer implements FrameSource {
         this.#position = end
         return true
       }
-      // The frame will be exposed from the start of the carry.
+      // The frame will be exposed at the start of the carry.
       this.body -= start
       this.#carry.size = size
       if (passes) return this.#nextCarried()
@@ -205,7 +208,7 @@ export class Framer implements FrameSource {
     return this.#idle()
   }
 
-  // True for one whose payload is read past: that it is a PUBLISH was seen when it was measured.
+  // True when the payload is to be skipped; `measure` has made sure that it is a PUBLISH.
   #mayPass(size: number): boolean {
     const passes = size > this.maximumPacketSize
     if (passes) this.#carry.most = this.maximumPacketSize
@@ -215,7 +218,7 @@ export class Framer implements FrameSource {
   read(view: PublishView, topics: TopicTable): void {
     const { bytes } = this
     const inside = bytes === this.#chunk
-    // A carried frame does not lie in the chunk.
+    // A carried frame is not in the chunk.
     const data =
       inside && this.#data !== undefined
         ? this.#data
@@ -280,7 +283,7 @@ export class Framer implements FrameSource {
     return true
   }
 
-  /** Forgets everything: nothing is read any more. */
+  /** Discards everything; nothing is read any more. */
   clear(): void {
     this.#carry.clear()
     this.#idle()
@@ -292,7 +295,7 @@ export class Framer implements FrameSource {
     this.#position += count
   }
 
-  /** Lets go of the chunk and of the frame exposed last. */
+  /** Releases the chunk and the frame exposed last. */
   #idle(): false {
     this.#chunk = nothing
     this.#data = undefined

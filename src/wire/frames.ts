@@ -1,42 +1,55 @@
 /**
- * What finds control packets in a stream of bytes, as its users see it: one interface for the scanner in TypeScript and the one in WebAssembly.
+ * The interface of frame finders, implemented in TypeScript and in WebAssembly.
  *
- * A source exposes one frame at a time, where it lies. Both accept and refuse the same bytes with the same errors.
+ * A source exposes one frame at a time, in place. Both implementations accept and refuse the same
+ * bytes with the same errors.
  */
 import type { ProtocolVersion } from './packets.js'
 import type { PublishView } from './publish.js'
 import type { TopicTable } from './topic-table.js'
 
-/** Memory that reads go into: an array, and the same bytes for access by words. */
+/** Memory that transports read into: an array, and a DataView of it. */
 export interface ReadWindow {
-  /** Where reads go. */
+  /** The array to read into. */
   readonly bytes: Uint8Array
   /** The same bytes. */
   readonly data: DataView
 }
 
-/** How to read what a server sends on one connection. */
+/** Options for the packets of one connection. */
 export interface FrameOptions {
-  /** Decides what the first byte may be. */
+  /** Determines which first bytes are valid. */
   readonly protocolVersion: ProtocolVersion
-  /** Largest frame accepted in bytes, fixed header included (section 3.1.2.11.4). */
+  /** Largest frame accepted in bytes, including the fixed header (section 3.1.2.11.4). */
   readonly maximumPacketSize: number
-  /** Most bytes of a packet other than PUBLISH, by packet type, where that is less than `maximumPacketSize`. */
+  /**
+   * Most bytes of a packet other than PUBLISH, by packet type, if less than `maximumPacketSize`.
+   */
   readonly sizeLimit?: (type: number) => number
-  /** Payloads of large packets may lie apart from the packet: for those who read them by a view. Default false. */
+  /**
+   * Payloads of large packets may be put apart from the packet, for users of `PublishView`. Default
+   * false.
+   */
   readonly splits?: boolean
   /**
-   * A PUBLISH over `maximumPacketSize` is read past: its frame is exposed without the payload, once that has come in. One with more than
-   * `maximumPacketSize` before its payload is an error, as every other packet of that size. Default false.
+   * Skip the payload of a PUBLISH above `maximumPacketSize`: its frame is exposed without the
+   * payload once that has been received. If the part before the payload exceeds
+   * `maximumPacketSize`, or the packet is not a PUBLISH, it is an error. Default false.
    */
   readonly skips?: boolean
-  /** Gives memory for such a payload, which is written to its end before anybody sees it. Default: zeroed memory. */
+  /**
+   * Allocates memory for such a payload, which is filled completely before it is exposed. Default:
+   * zeroed memory.
+   */
   readonly allocate?: ((size: number) => Uint8Array) | undefined
 }
 
-/** Reads what servers send, for all connections of a thread. */
+/** Finds the packets of servers, for all connections of a thread. */
 export interface FrameScanner {
-  /** Where reads go: what lies there is scanned in place. Each read must be consumed, or kept, before the next begins. */
+  /**
+   * Memory to read into, scanned in place. Each read must be consumed, or kept, before the next one
+   * begins.
+   */
   readonly window: ReadWindow
   /** The frames of a new connection. */
   frames(options: FrameOptions): FrameSource
@@ -53,45 +66,50 @@ export interface FrameSource {
   readonly body: number
   /** Where the frame ends. */
   readonly end: number
-  /** Where what `bytes` holds of the stream ends. */
+  /** Stream position where `bytes` ends. */
   readonly limit: number
-  /** Bytes of the packet; more than there are from `start` to `end` when its payload was read past. */
+  /** Bytes of the packet; more than `end - start` when its payload was skipped. */
   readonly size: number
-  /** The payload where it does not lie in `bytes`: all of it, or the first 64 bytes of one that was read past. */
+  /** The payload when it is not in `bytes`: all of it, or the first 64 bytes of a skipped one. */
   readonly apart: Uint8Array | undefined
   // valid for the connection
   /** Largest frame accepted, fixed header included (section 3.1.2.11.4). */
   maximumPacketSize: number
-  /** Decides what the first byte may be. */
+  /** Determines which first bytes are valid. */
   protocolVersion: ProtocolVersion
-  /** Bytes of an incomplete frame that came in; after `next` returned false. */
+  /** Bytes received of an incomplete frame; valid after `next` returned false. */
   readonly pending: number
-  /** Bytes of memory that it takes. */
+  /** Bytes of memory in use. */
   readonly cost: number
-  /** Bytes of the chunk that were not looked at. */
+  /** Bytes of the chunk that were not read yet. */
   readonly unread: number
   /**
-   * Sets the chunk to read: the first `length` bytes of it, which `data` shows too where it is at hand. The frames of the one before must have
-   * been taken, and `next` have returned false.
+   * Sets the chunk to read: its first `length` bytes; `data` is a DataView of it, if available. All
+   * frames of the previous chunk must have been read until `next` returned false.
    */
   push(chunk: Uint8Array, length?: number, data?: DataView): void
   /**
-   * True: a complete frame is current. False: no complete frame is left, the rest was copied, and the chunk belongs to its owner again.
+   * True: a complete frame is current. False: no complete frame is left, the rest was copied, and
+   * the caller may reuse the chunk.
    *
-   * @throws WireError when the header is malformed, not for this direction, or announces more than `maximumPacketSize`
+   * @throws WireError when the header is malformed, not for this direction, or announces more than
+   * `maximumPacketSize`
    */
   next(): boolean
   /**
-   * Where the next bytes of the stream may be put, instead of pushing them: set while the payload of a large packet comes in, and after `next` has
-   * returned false.
+   * Where the next bytes of the stream may be read into, instead of pushing them: set after `next`
+   * returned false while the payload of a large packet is being received.
    */
   readonly room: Uint8Array | undefined
-  /** So many bytes were put into `room`; `next` goes on with them. */
+  /** This many bytes were read into `room`; `next` continues with them. */
   fill(length: number): void
   /** Reads the current frame, a PUBLISH. @throws WireError as {@link PublishView.read} */
   read(view: PublishView, topics: TopicTable): void
-  /** Copies what of the chunk was not looked at, once: it belongs to its owner again, and `next` goes on whenever that is. */
+  /**
+   * Copies the unread part of the chunk once: the caller may reuse its memory, and `next` can be
+   * called at any later time.
+   */
   keep(): void
-  /** Forgets everything: nothing is read any more. */
+  /** Discards everything; nothing is read any more. */
   clear(): void
 }

@@ -1,12 +1,13 @@
 /**
- * Packets and options as callers give them, where `Object.prototype` has fields of those names (prototype pollution).
+ * Protects packets and options from fields on `Object.prototype` (prototype pollution).
  *
- * A field counts when the object has it, or what it was made from; never when the root of its prototypes has it. What is found there costs a copy;
- * to look whether there is anything costs nothing.
+ * A field counts if the object or its class has it, never if it is on the root prototype. Checking
+ * is free; only a polluted prototype costs a copy.
  */
 import { isObject } from './writer.js'
 
-// An object without fields has what every object has. One by one, so that the compiler knows that there is nothing, and leaves it out.
+// An empty object has only what every object has. The fields are listed one by one, so that the
+// compiler can prove the result and optimise it away.
 type Fields = Readonly<Record<string, unknown>>
 
 function hasOtherFields(): boolean {
@@ -52,7 +53,7 @@ function hasOtherFields(): boolean {
   )
 }
 
-/** The packet, with nothing in it that every object has. */
+/** The packet without fields that every object has. */
 export function givenPacket<T extends { readonly type: string }>(packet: T): T {
   const { type, topic, payload, qos, retain, dup, packetId, properties }: Fields = {}
   const isClean =
@@ -62,7 +63,7 @@ export function givenPacket<T extends { readonly type: string }>(packet: T): T {
     : (ownFields(packet) as unknown as T)
 }
 
-/** Options, likewise. */
+/** The same for options. */
 export function givenOptions<T extends object>(options: T): T {
   return hasOtherFields() ? (ownFields(options) as T) : options
 }

@@ -4,7 +4,10 @@
  * Decoding makes every field present (`undefined` for what was absent); encoding accepts the looser `…Input` shapes. Types only: no code here.
  */
 
-/** Bytes in an ArrayBuffer of their own kind; spelled this way so that the type fits `Blob` and `fetch` in TypeScript 5.2 to 7. */
+/**
+ * Bytes in an ArrayBuffer; spelled this way so that the type fits `Blob` and `fetch` in TypeScript
+ * 5.2 to 7.
+ */
 export type Bytes = ReturnType<Uint8Array['slice']>
 
 /** Quality of Service (section 4.3). */
@@ -16,55 +19,60 @@ export type ProtocolVersion = 4 | 5
 /** User Property: names may repeat and order is kept, hence pairs (section 2.2.2.2). */
 export type UserProperties = [name: string, value: string][]
 
-/** Every property of section 2.2.2.2 by name; one packet type allows some of them. One-byte flags are numbers 0 and 1. */
+/**
+ * Every property of section 2.2.2.2; each packet type allows some of them. One-byte flags are the
+ * numbers 0 and 1.
+ */
 export interface Properties {
   /** PUBLISH, will. 0: bytes. 1: UTF-8 text. */
   payloadFormatIndicator?: number | undefined
   /** PUBLISH, will. Seconds. */
   messageExpiryInterval?: number | undefined
-  /** PUBLISH, will. What the payload is. */
+  /** PUBLISH, will. Type of the payload. */
   contentType?: string | undefined
-  /** PUBLISH, will. Where an answer is wanted. */
+  /** PUBLISH, will. Topic for an answer. */
   responseTopic?: string | undefined
-  /** PUBLISH, will. What the answer carries back. */
+  /** PUBLISH, will. Data that the answer must carry. */
   correlationData?: Bytes | undefined
-  /** PUBLISH, SUBSCRIBE. 1 to 268,435,455 each; one at most in SUBSCRIBE. */
+  /** PUBLISH, SUBSCRIBE. 1 to 268,435,455 each; at most one in SUBSCRIBE. */
   subscriptionIdentifiers?: number[] | undefined
   /** CONNECT, CONNACK, DISCONNECT. Seconds; 4,294,967,295 means never. */
   sessionExpiryInterval?: number | undefined
-  /** CONNACK. The client identifier that the server chose. */
+  /** CONNACK. The client identifier that the server assigned. */
   assignedClientIdentifier?: string | undefined
-  /** CONNACK. Seconds, in place of the client's. */
+  /** CONNACK. Seconds, instead of the client's. */
   serverKeepAlive?: number | undefined
   /** CONNECT, CONNACK, AUTH. Name of the mechanism. */
   authenticationMethod?: string | undefined
-  /** CONNECT, CONNACK, AUTH. What the mechanism says. */
+  /** CONNECT, CONNACK, AUTH. Data of the mechanism. */
   authenticationData?: Bytes | undefined
-  /** CONNECT. 0: reason strings and user properties only where the standard allows them all the same. */
+  /**
+   * CONNECT. 0: send reason strings and user properties only where the standard always allows them.
+   */
   requestProblemInformation?: number | undefined
   /** Will. Seconds. */
   willDelayInterval?: number | undefined
   /** CONNECT. 1 asks for Response Information. */
   requestResponseInformation?: number | undefined
-  /** CONNACK. What response topics may begin with. */
+  /** CONNACK. Basis for response topics. */
   responseInformation?: string | undefined
   /** CONNACK, DISCONNECT. Another server to use. */
   serverReference?: string | undefined
-  /** Every answer, DISCONNECT, AUTH. For people who look for the cause. */
+  /** Every answer, DISCONNECT, AUTH. Text for diagnosis. */
   reasonString?: string | undefined
-  /** CONNECT, CONNACK. QoS 1 and 2 messages that may be open towards the sender, 1 to 65,535. */
+  /** CONNECT, CONNACK. Unacknowledged QoS 1 and 2 messages that the sender accepts, 1 to 65,535. */
   receiveMaximum?: number | undefined
-  /** CONNECT, CONNACK. Topic aliases that the sender takes. */
+  /** CONNECT, CONNACK. Highest topic alias that the sender accepts. */
   topicAliasMaximum?: number | undefined
   /** PUBLISH. Stands for a topic, 1 to 65,535. */
   topicAlias?: number | undefined
-  /** CONNACK. 0 or 1; left out for 2. */
+  /** CONNACK. 0 or 1; absent for 2. */
   maximumQoS?: number | undefined
-  /** CONNACK. 0: no retained messages. */
+  /** CONNACK. 0: retained messages are not supported. */
   retainAvailable?: number | undefined
-  /** Every packet but PINGREQ and PINGRESP. Pairs of name and value. */
+  /** Every packet except PINGREQ and PINGRESP. Pairs of name and value. */
   userProperties?: UserProperties | undefined
-  /** CONNECT, CONNACK. Bytes of a packet that the sender takes. */
+  /** CONNECT, CONNACK. Largest packet in bytes that the sender accepts. */
   maximumPacketSize?: number | undefined
   /** CONNACK. 0: no wildcards in filters. */
   wildcardSubscriptionAvailable?: number | undefined
@@ -78,7 +86,7 @@ export interface Properties {
 export interface Will {
   /** Topic Name. */
   topic: string
-  /** What is published. */
+  /** The payload. */
   payload: Bytes
   /** Quality of Service. */
   qos: QoS
@@ -102,7 +110,7 @@ export interface ConnectPacket {
   keepAlive: number
   /** Client Identifier; empty asks the server for one. */
   clientId: string
-  /** What the server publishes when the client vanishes. */
+  /** The message that the server publishes if the client disappears. */
   will: Will | undefined
   /** User Name. */
   username: string | undefined
@@ -116,7 +124,7 @@ export interface ConnectPacket {
 export interface ConnackPacket {
   /** Kind of packet. */
   type: 'connack'
-  /** The server goes on with a session. */
+  /** The server resumed a session. */
   sessionPresent: boolean
   /** Reason code; on 3.1.1 the raw return code. */
   reasonCode: number
@@ -134,7 +142,7 @@ export interface PublishPacket {
   qos: QoS
   /** RETAIN flag. */
   retain: boolean
-  /** Empty when a topic alias stands for it. */
+  /** Empty when a topic alias is used instead. */
   topic: string
   /** Packet Identifier; undefined at QoS 0. */
   packetId: number | undefined
@@ -144,7 +152,7 @@ export interface PublishPacket {
   payload: Bytes
 }
 
-/** What the four acknowledgements of a PUBLISH have in common. */
+/** Common fields of the four acknowledgements of a PUBLISH. */
 export interface Acknowledgement<T extends string> {
   /** Kind of packet. */
   type: T
@@ -169,9 +177,9 @@ export type PubcompPacket = Acknowledgement<'pubcomp'>
 export interface SubscriptionRequest {
   /** Topic filter. */
   filter: string
-  /** Highest QoS of what is sent. */
+  /** Highest QoS at which the server sends messages. */
   qos: QoS
-  /** Leave out what this client publishes. */
+  /** Exclude messages that this client publishes. */
   noLocal: boolean
   /** Keep the RETAIN flag of live messages. */
   retainAsPublished: boolean

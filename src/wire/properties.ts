@@ -1,8 +1,9 @@
 /**
- * The 27 properties of section 2.2.2.2: one table, and from it validation in place, decoding and encoding.
+ * The 27 properties of section 2.2.2.2: one table for validation in place, decoding and encoding.
  *
- * Validation allocates nothing, so that a PUBLISH can be checked where it lies and its properties be decoded only when asked for.
- * Keys of decoded objects come from the table alone: what a peer names is data in `userProperties`.
+ * Validation allocates nothing, so a PUBLISH is checked in place and its properties are decoded
+ * only on demand. Keys of decoded objects come only from the table: names chosen by a peer are data
+ * in `userProperties`.
  */
 import { printable } from '../errors.js'
 import type { Author, Sender } from './constants.js'
@@ -21,7 +22,8 @@ import { decodeUtf8, HAS_WILDCARD, ILL_FORMED, isPlain, scanUtf8 } from './utf8.
 import type { Writer } from './writer.js'
 import { integer, isObject } from './writer.js'
 
-// The numeric types of fixed size are their size; bytes are limited to 0 and 1. What comes behind VARINT has a length prefix.
+// Types of values. A fixed-size number has its size as its type; single bytes must be 0 or 1. Types
+// above VARINT have a length prefix.
 /** One byte, 0 or 1. */
 const FLAG = 1
 /** Two Byte Integer. */
@@ -37,7 +39,7 @@ const BINARY = 7
 /** UTF-8 String Pair. */
 const PAIR = 8
 
-// Packets as bits by packet type, bit 0 is the will.
+// Sets of packets as bits by packet type; bit 0 is the will.
 /** PUBLISH and the will. */
 const ON_PUBLISH = 0b1001
 /** CONNECT. */
@@ -75,10 +77,13 @@ export const TOPIC_ALIAS = 0x23
 /** Section 2.2.2.2. */
 const USER_PROPERTY = 0x26
 
-/** Subscription Identifiers that are noted of one packet: a million of them must not make a list of a million. */
+/**
+ * Most Subscription Identifiers noted of one packet, so that a packet with a million of them
+ * creates no list of a million.
+ */
 export const MOST_NOTED = 256
 
-// What `writeProperties` wrote of those that other fields depend on, as bits.
+// Bits of the result of `writeProperties`: properties that other fields depend on.
 export const WROTE_ALIAS = 1
 export const WROTE_METHOD = 2
 export const WROTE_DATA = 4
@@ -87,7 +92,10 @@ type Row = readonly [key: keyof Properties, type: number, packets: number, least
 
 const none = undefined
 
-/** By identifier: key, type, packets as a bit mask by packet type (bit 0 is the will), and the least value where 0 is forbidden. */
+/**
+ * By identifier: key, type, allowed packets as bits by packet type (bit 0 is the will), and the
+ * least value if 0 is forbidden.
+ */
 const table: readonly (Row | undefined)[] = [
   none,
   // 1
@@ -150,35 +158,43 @@ function identifierOf(key: string): number {
   return identifiers.get(key) ?? 0
 }
 
-/** Whether the property is one that the packet may hold, but not from this sender [MQTT-3.3.4-6] [MQTT-3.14.2-2]. */
+/**
+ * True when the packet may have the property, but not from this sender [MQTT-3.3.4-6]
+ * [MQTT-3.14.2-2].
+ */
 function isForbidden(id: number, packetType: number, from: Author): boolean {
   if (id === SUBSCRIPTION_IDENTIFIER || id === SERVER_REFERENCE)
     return from === 'client' && packetType !== SUBSCRIBE
   return id === SESSION_EXPIRY_INTERVAL && packetType === DISCONNECT && from === 'server'
 }
 
-/** What {@link validateProperties} notes on its way. */
+/** Results of {@link validateProperties} besides errors. */
 export interface PropertyNotes {
-  /** The Topic Alias, left as it was without one. */
+  /** The Topic Alias; unchanged if there is none. */
   topicAlias: number
-  /** Raised by one for each User Property. */
+  /** Incremented for each User Property. */
   userPropertyCount: number
-  /** Raised by one for each Subscription Identifier, which goes to this place of the list while there is room. */
+  /**
+   * Incremented for each Subscription Identifier, which is stored at this index while there is
+   * space.
+   */
   subscriptionIdentifierCount: number
   readonly subscriptionIdentifiers: number[]
-  /** A PUBLISH may hold a Will Delay Interval, which some servers leave in that of a will: checked, and no property of the message. */
+  /**
+   * Accept a Will Delay Interval in a PUBLISH, which some servers leave in the message of a will:
+   * it is checked, but not treated as a property.
+   */
   readonly lenient?: boolean
-  /** Set when it does; the reader of this flag resets it. */
+  /** Set when that happens; the reader of this flag resets it. */
   willDelay?: boolean
 }
 
 /**
- * Checks every rule that the properties in `bytes[start..end)` (without the Property Length) can break by themselves; throws a WireError.
+ * Checks every rule that the properties in `bytes[start..end)` (without the Property Length) can
+ * break by themselves; throws a WireError.
  *
- * @param packetType the packet that holds them, `WILL` for a will
- * @param from who sent it
- * @param out takes the values, as copies
- * @param data shows the same bytes: user properties are checked faster with it
+ * @param packetType the packet that contains them, `WILL` for a will
+ * @param from the sender
  */
 export function validateProperties(
   bytes: Uint8Array,
@@ -203,9 +219,9 @@ export function validateProperties(
         continue
       }
     }
-    // What every array has is no property.
+    // Bounds are checked, so that inherited array members are not taken for properties.
     const row = id < table.length ? table[id] : undefined
-    // Without notes they were checked before.
+    // Without notes, the properties were validated before.
     const strange =
       id === WILL_DELAY_INTERVAL &&
       packetType === PUBLISH &&
@@ -236,7 +252,8 @@ export function validateProperties(
   }
 }
 
-// The end of a pair of strings, 0 when something is wrong with it: that is looked at closely.
+// Fast check of a pair of strings: returns its end, or 0 when something is wrong, which is then
+// examined closely.
 function pairEnd(bytes: Uint8Array, data: DataView, at: number, end: number): number {
   const name = at + 2 + uint16(bytes, at)
   if (name + 2 > end || !isText(bytes, data, at + 2, name)) return 0
@@ -316,17 +333,19 @@ export function decodeProperties(
   return properties
 }
 
-/** The properties of a PUBLISH that {@link validateProperties} accepted, without keys that do not belong to a PUBLISH. */
+/**
+ * The properties of a PUBLISH that {@link validateProperties} accepted, without keys that do not
+ * belong in a PUBLISH.
+ */
 export function readProperties(bytes: Uint8Array, start: number, end: number): Properties {
   return decodeProperties(bytes, start, end, PUBLISH, 'server')
 }
 
 /**
- * Writes Property Length and properties in the order of the object's keys; keys whose value is `undefined` are left out. Refuses what the packet
- * may not hold, by the rules of `from`.
+ * Writes Property Length and properties in the order of the object's keys, without those that are
+ * `undefined`. Refuses properties that the packet may not have by the rules of `from`.
  *
  * @param path of the properties in the packet, for errors
- * @returns which of `WROTE_…` it wrote: of an object that may have getters and inherited keys only that is certain
  */
 export function writeProperties(
   writer: Writer,
@@ -385,7 +404,7 @@ function writeList(
   const { length } = list
   if (id === SUBSCRIPTION_IDENTIFIER && packetType === SUBSCRIBE && length > 1)
     throw refused(option, 'must not hold more than one')
-  // Refused before the memory for it is taken.
+  // Refused before memory is allocated for it.
   let least = 0
   for (let index = 0; index < length; index++) {
     const pair = list[index] as unknown[] | undefined

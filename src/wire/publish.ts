@@ -1,8 +1,9 @@
 /**
- * PUBLISH read in place: the one parser of that packet (section 3.3).
+ * Reads PUBLISH in place; the only parser of that packet (section 3.3).
  *
- * A view is a set of offsets into the caller's buffer, made to be reused: `read` checks the whole packet and allocates nothing. What it hands out by
- * `payload` is a view of that buffer and lives as long as the bytes do; everything else is a copy.
+ * A view is a reusable set of offsets into the caller's buffer: `read` checks the whole packet and
+ * allocates nothing. `payload` returns a view of that buffer, valid as long as its bytes are;
+ * everything else is a copy.
  */
 import type { Sender } from './constants.js'
 import { PUBLISH } from './constants.js'
@@ -22,11 +23,17 @@ import { MOST_NOTED, readProperties, validateProperties } from './properties.js'
 import type { TopicRecord, TopicTable } from './topic-table.js'
 import { decodeUtf8, HAS_WILDCARD } from './utf8.js'
 
-/** A flyweight over one PUBLISH. Its fields hold what the last {@link read} found; when that threw, nothing that belongs together. */
+/**
+ * A reusable view of one PUBLISH. Its fields are the results of the last {@link read}, and
+ * inconsistent if that threw.
+ */
 export class PublishView implements PropertyNotes {
-  /** What it is a view of. */
+  /** The buffer that the offsets refer to. */
   bytes: Uint8Array = nothing
-  /** The topic as the table knows it that the packet was read with; undefined without one, and when a topic alias stands for the topic. */
+  /**
+   * The topic's record in the table given to `read`; undefined without one, and when a topic alias
+   * is used instead of a topic.
+   */
   record: TopicRecord | undefined
   /** Quality of Service. */
   qos: QoS = 0
@@ -34,44 +41,47 @@ export class PublishView implements PropertyNotes {
   dup = false
   /** RETAIN flag. */
   retain = false
-  /** Where the Topic Name begins, behind its length. */
+  /** Start of the Topic Name, after its length. */
   topicStart = 0
-  /** Equal to `topicStart` when a topic alias stands for the topic. */
+  /** Equal to `topicStart` when a topic alias is used instead. */
   topicEnd = 0
   /** 0 at QoS 0. */
   packetId = 0
-  /** Behind the Property Length. */
+  /** Start of the properties, after the Property Length. */
   propertiesStart = 0
   /** Where the properties end. */
   propertiesEnd = 0
-  /** The payload is `bytes[payloadStart..payloadEnd)`, where it does not lie apart. */
+  /** The payload is `bytes[payloadStart..payloadEnd)`, unless it is apart. */
   payloadStart = 0
   /** Where the payload ends. */
   payloadEnd = 0
-  /** The payload in an array of its own: of a large packet that came in several reads. */
+  /** The payload in its own array, for a large packet received in several reads. */
   apart: Uint8Array | undefined
-  /** 0: no identifier. */
+  /** 0: none. */
   topicAlias = 0
   /** How many user properties there are. */
   userPropertyCount = 0
   /** How many Subscription Identifiers there are. */
   subscriptionIdentifierCount = 0
-  /** The first `subscriptionIdentifierCount` are this packet's, the others left from packets before; 256 at most. */
+  /**
+   * Only the first `subscriptionIdentifierCount` belong to this packet, the rest to earlier ones;
+   * at most 256.
+   */
   readonly subscriptionIdentifiers: number[] = []
   readonly lenient: boolean
   willDelay = false
 
-  /** @param lenient takes what {@link PropertyNotes.lenient} says */
+  /** @param lenient see {@link PropertyNotes.lenient} */
   constructor(lenient = false) {
     this.lenient = lenient
   }
 
   /**
-   * Takes the PUBLISH in `bytes[start..end)`, whose fixed header ends at `body` and was accepted by the framer.
+   * Reads the PUBLISH in `bytes[start..end)`, whose fixed header ends at `body` and was accepted by
+   * the framer.
    *
-   * @param data shows the same bytes: with it most of the checking goes four bytes at a time
-   * @param topics finds the topic's record, or takes it up; needs `data`
-   * @throws WireError for everything that the packet can break by itself
+   * @param data a DataView of the same bytes: most checks then take four bytes at a time
+   * @param topics finds or adds the topic's record; needs `data`
    */
   read(
     bytes: Uint8Array,
@@ -88,9 +98,9 @@ export class PublishView implements PropertyNotes {
       const qos = ((flags >> 1) & 3) as QoS
       const topicStart = body + 2
       let at = topicStart + (((bytes[body] as number) << 8) | (bytes[body + 1] as number))
-      // Two comparisons find that something is wrong; the rest finds what.
+      // Two comparisons detect an error; only then is it located.
       if (topicStart > end || at > end) fieldEnd(bytes, body, end)
-      // What the table knows was checked when it came in first.
+      // Topics in the table were validated when they were added.
       const known = data === undefined ? undefined : topics?.find(data, topicStart, at)
       if (known === undefined && checkString(bytes, body, at) === HAS_WILDCARD)
         throw protocolError('wildcard in a topic name', body) // [MQTT-3.3.2-2]
@@ -130,21 +140,21 @@ export class PublishView implements PropertyNotes {
     }
   }
 
-  /** Lets go of the bytes: nothing is read from this packet any more. */
+  /** Releases the bytes. */
   release(): void {
     this.bytes = nothing
     this.record = undefined
     this.apart = undefined
   }
 
-  /** The Topic Name; empty when a topic alias stands for it. */
+  /** The Topic Name; empty when a topic alias is used instead. */
   topic(): string {
     return this.record === undefined
       ? decodeUtf8(this.bytes, this.topicStart, this.topicEnd)
       : this.record.name
   }
 
-  /** The packet as an object of its own, with copies of everything. */
+  /** The packet as an object with copies of everything. */
   packet(): PublishPacket {
     return {
       type: 'publish',
@@ -158,12 +168,12 @@ export class PublishView implements PropertyNotes {
     }
   }
 
-  /** The properties, decoded at each call. */
+  /** Decodes the properties; at each call. */
   properties(): Properties {
     return readProperties(this.bytes, this.propertiesStart, this.propertiesEnd)
   }
 
-  /** Calls `visit` with the Subscription Identifiers, in order [MQTT-3.3.4-4]: the first 256 of them. */
+  /** Calls `visit` with the first 256 Subscription Identifiers, in order [MQTT-3.3.4-4]. */
   forEachSubscriptionIdentifier(visit: (identifier: number) => void): void {
     const count = Math.min(this.subscriptionIdentifierCount, MOST_NOTED)
     for (let i = 0; i < count; i++) visit(this.subscriptionIdentifiers[i] as number)

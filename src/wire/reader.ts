@@ -1,8 +1,9 @@
 /**
- * Reads the body of one control packet that is not a PUBLISH.
+ * Reads the body of one control packet other than PUBLISH.
  *
- * Every read is checked against the end of the body, every string against UTF-8; what is handed out are copies, never views.
- * Offsets in errors count from the start of the buffer; the entry points turn them into offsets in the packet.
+ * Every read is checked against the end of the body, every string against UTF-8; results are
+ * copies, never views. Offsets in errors count from the start of the buffer; the entry points
+ * convert them to offsets in the packet.
  */
 import { AUTH, CONNACK, DISCONNECT, PUBACK, PUBCOMP, PUBLISH, type Sender } from './constants.js'
 import { malformed, protocolError, rebased } from './error.js'
@@ -31,7 +32,7 @@ export class Reader {
   bytes: Uint8Array
   readonly end: number
   readonly from: Sender
-  /** A CONNECT brings its own. */
+  /** A CONNECT sets its own. */
   version: ProtocolVersion
   at: number
 
@@ -61,12 +62,14 @@ export class Reader {
     return id
   }
 
-  /** A reason code that the packet's table has, for this sender (section 2.4); on 3.1.1 one of its return codes. */
+  /**
+   * A reason code that this sender may use in this packet (section 2.4); on 3.1.1 a return code.
+   */
   reasonCode(packetType: number): number {
     const at = this.at
     const code = this.u8()
     if (this.version === 4) {
-      // [MQTT-3.9.3-2] of 3.1.1, and its section 3.2.2.3.
+      // [MQTT-3.9.3-2] and section 3.2.2.3 of 3.1.1.
       if (packetType === CONNACK ? code > 5 : code > 2 && code !== 0x80)
         throw malformed('unknown return code', at)
     } else if (!isReasonCode(packetType, code, this.from))
@@ -97,11 +100,11 @@ export type SharedPacket =
   | DisconnectPacket
   | AuthPacket
 
-/** Their types, from PUBACK on. */
+/** Their names, starting with PUBACK. */
 export const acknowledgements = ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const
 
 /**
- * The packet in `bytes[start..end)`, no PUBLISH, whose fixed header ends at `body`, as an object of its own.
+ * Decodes the packet in `bytes[start..end)`, not a PUBLISH, whose fixed header ends at `body`.
  *
  * @param decodeOther for the types that only this sender sends
  * @throws WireError
@@ -122,7 +125,7 @@ export function decodeFrom<T>(
     reader.finish()
     return packet
   } catch (error) {
-    // The trace of an error holds the reader.
+    // The error's stack may keep the reader alive.
     reader.bytes = nothing
     throw rebased(error, start)
   }
@@ -143,7 +146,9 @@ function decodeShared(reader: Reader, packetType: number): SharedPacket | undefi
   return packetType === AUTH ? decodeAuth(reader) : undefined
 }
 
-/** Reason Code and properties, both of which may be missing at the end of the packet (sections 3.4.2.1, 3.14.2.1). */
+/**
+ * Reason Code and properties, both optional at the end of the packet (sections 3.4.2.1, 3.14.2.1).
+ */
 function readReason(
   reader: Reader,
   packetType: number,
@@ -153,7 +158,10 @@ function readReason(
   return { reasonCode, properties: reader.at === reader.end ? {} : reader.properties(packetType) }
 }
 
-/** Section 3.15. A method is mandatory, so that the form without a body is an error, whatever section 3.15.2.1 says of it. */
+/**
+ * Section 3.15. The method is mandatory, so the form without a body is an error, despite section
+ * 3.15.2.1.
+ */
 function decodeAuth(reader: Reader): AuthPacket {
   const reason = readReason(reader, AUTH)
   if (!Object.hasOwn(reason.properties, 'authenticationMethod'))

@@ -1,17 +1,19 @@
 /**
- * The reason codes of section 2.4: name, packets that may carry each, and who may send it.
+ * The reason codes of section 2.4: name, packets, and sender.
  *
- * One table serves decoding, encoding and error messages. It is text, taken apart at its first use, because that is what it takes the least room as.
+ * One table serves decoding, encoding and error messages. It is text, parsed at its first use,
+ * because that form is the smallest.
  */
 import type { Author } from './constants.js'
 
-/** Reason codes from here on refuse (section 2.4). */
+/** Reason codes from here on mean failure (section 2.4). */
 export const errorReason = 0x80
 
 /**
- * Packets and name, in the order of the codes. The packets: C CONNACK, P PUBACK and PUBREC, R PUBREL and PUBCOMP, S SUBACK, U UNSUBACK, and by
- * sender DISCONNECT (d client, D server) and AUTH (a client, A server). Section 2.4 lists 0x8C (Bad authentication method) for DISCONNECT, section
- * 3.14.2.1 does not: it is taken from a server, and `encode` writes it as it was read.
+ * Packets and name, in the order of the codes. Packets: C CONNACK, P PUBACK and PUBREC, R PUBREL
+ * and PUBCOMP, S SUBACK, U UNSUBACK; by sender: DISCONNECT (d client, D server) and AUTH (a client,
+ * A server). Section 2.4 lists 0x8C (Bad authentication method) for DISCONNECT, section 3.14.2.1
+ * does not: it is accepted from a server, and `encode` writes it as well.
  */
 const table = `S:Granted QoS 0
 dD:Normal disconnection
@@ -59,12 +61,15 @@ D:Maximum connect time
 SD:Subscription Identifiers not supported
 SD:Wildcard Subscriptions not supported`
 
-/** The codes of the first rows. Of the names of 0x00 the last is that of the code alone. The other rows are 0x80 and on, without a gap. */
+/**
+ * The codes of the first rows; of the three names of 0x00, the last is the general one. The other
+ * rows are 0x80 and following, without gaps.
+ */
 const successes = [0, 0, 0, 1, 2, 4, 0x10, 0x11, 0x18, 0x19]
 
 /** The letters of {@link table} by sender and packet type. */
 const letters = { client: '  C PPRR S U  da', server: '  C PPRR S U  DA' }
-/** Stands for every packet. */
+/** Matches every packet. */
 const ANY = '*'
 
 /** Names by code and letter. */
@@ -72,7 +77,7 @@ let names: Map<number, string> | undefined
 
 function find(code: number, list: string, index: number): string | undefined {
   names ??= parse()
-  // Neither a fraction nor what is no number may come out as a code.
+  // Fractions and NaN must not match a code.
   return Number.isInteger(code) ? names.get(code * 256 + list.charCodeAt(index)) : undefined
 }
 
@@ -94,7 +99,10 @@ function findFrom(code: number, packetType: number, from: Author): string | unde
   return findFrom(code, packetType, 'client') ?? findFrom(code, packetType, 'server')
 }
 
-/** The standard's name of a reason code (section 2.4), `undefined` when it has none. 0x00 has three names, by `packetType`. */
+/**
+ * The standard's name of a reason code (section 2.4), `undefined` when it has none. `packetType`
+ * selects among the three names of 0x00.
+ */
 export function reasonName(code: number, packetType?: number): string | undefined {
   return packetType === undefined ? find(code, ANY, 0) : findFrom(code, packetType, 'either')
 }

@@ -1,7 +1,8 @@
 /**
- * The public cursor over a stream of packets, for those to whom an object for each PUBLISH is too much: nothing is allocated for one.
+ * A public cursor over a stream of packets that allocates nothing for a PUBLISH.
  *
- * As strict as `Decoder`. What it shows of a PUBLISH lies in the chunk and is valid until the next call; every other packet is an object of its own.
+ * As strict as `Decoder`. The data of a PUBLISH is in the chunk and valid until the next call;
+ * every other packet is an object.
  */
 import { MqttError } from '../errors.js'
 import type { Sender } from './constants.js'
@@ -14,15 +15,18 @@ import type { Packet } from './packets.js'
 import { PublishView } from './publish.js'
 import { TopicTable } from './topic-table.js'
 
-/** How to scan bytes. */
+/** Options of scanning. */
 export interface ScanOptions extends DecodeOptions {
-  /** Finds packets with WebAssembly: what `loadScanner()` of `mqwire/wasm` gives. Only for what servers send. */
+  /**
+   * Finds packets with WebAssembly: the result of `loadScanner()` of `mqwire/wasm`. Only for
+   * packets of servers.
+   */
   readonly scanner?: FrameScanner | undefined
 }
 
 /** Reads a stream of control packets that arrives in chunks of any size, one packet at a time. */
 export class Scanner {
-  /** The current packet where `type` is `'publish'`: offsets, flags and topic, in place. */
+  /** The current packet when `type` is `'publish'`: offsets, flags and topic, in place. */
   readonly publish = new PublishView()
   readonly #frames: FrameSource
   readonly #from: Sender
@@ -50,20 +54,21 @@ export class Scanner {
         : scanner.frames({ protocolVersion, maximumPacketSize, splits: true })
   }
 
-  /** What kind of packet is current. */
+  /** The type of the current packet. */
   get type(): Packet['type'] {
     return this.#packet === undefined ? 'publish' : this.#packet.type
   }
 
-  /** Bytes held of an incomplete packet; after `next` returned false. */
+  /** Bytes held of an incomplete packet; valid after `next` returned false. */
   get pending(): number {
     return this.#frames.pending
   }
 
   /**
-   * Sets the chunk to read, or the first `length` bytes of it. It must stay as it is until `next` has returned false, and is the caller's again then.
+   * Sets the chunk to read, or its first `length` bytes. It must not change until `next` has
+   * returned false; then the caller may reuse it.
    *
-   * @throws WireError the same one again, once the stream turned bad; MqttError ERR_INVALID_OPTION
+   * @throws WireError the same one again, once the stream is invalid; MqttError ERR_INVALID_OPTION
    */
   push(chunk: Uint8Array, length?: number): void {
     if (this.#error !== undefined) throw this.#error
@@ -80,9 +85,10 @@ export class Scanner {
   }
 
   /**
-   * True: a packet is current, checked to its end. False: the chunk is read, and the beginning of an incomplete packet was copied.
+   * True: a packet is current and completely checked. False: the chunk is read, and the beginning
+   * of an incomplete packet was copied.
    *
-   * @throws WireError when the stream turns bad here, and the same one again from then on
+   * @throws WireError when the stream becomes invalid here, and the same one from then on
    */
   next(): boolean {
     if (this.#error !== undefined) throw this.#error
@@ -97,16 +103,16 @@ export class Scanner {
   }
 
   /**
-   * The current packet as an object of its own, with copies of everything.
+   * The current packet as an object with copies of everything.
    *
-   * @throws WireError the one of `next`, once the stream turned bad
+   * @throws WireError that of `next`, once the stream is invalid
    */
   packet(): Packet {
     if (this.#error !== undefined) throw this.#error
     return this.#packet ?? this.publish.packet()
   }
 
-  // No packet is current: nothing of the last one is shown, and nothing of the chunk is held.
+  // No packet is current: releases the last one and the chunk.
   #release(): void {
     const { publish } = this
     publish.release()

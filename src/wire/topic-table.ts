@@ -1,43 +1,48 @@
 /**
- * Topic Names that a connection has seen, found again by their bytes: a repeated topic costs no check, no decoding and no search for who wants it.
+ * A cache of Topic Names seen on a connection, looked up by their bytes: a repeated topic needs no
+ * validation, decoding or search for subscriptions.
  *
- * Bounded in entries and bytes; what finds no room is not remembered. When many topics found no room, the table starts over, so that neither an old
- * population nor a peer that never repeats itself keeps the place. It must only be given names that were validated.
+ * Bounded in entries and bytes; names without space are not added. After many of those the table
+ * starts over, so that neither old topics nor a peer that never repeats a topic fill it for ever.
+ * Only validated names may be added.
  */
 import { nothing } from './fields.js'
 import { decodeUtf8 } from './utf8.js'
 
-/** Most topics, and bytes of topics, that are remembered. */
+/** Most topics, and bytes of topics, in the table. */
 const mostTopics = 4096
 const mostTopicBytes = 262_144
-/** Longer names are not remembered. */
+/** Longer names are not added. */
 const longestTopic = 1024
-/** Places that are looked at for one name: names chosen to collide cost no more. */
+/** Slots probed for one name, so that names chosen to collide cost no more. */
 const mostProbes = 8
-/** Topics without room after which the table starts over. */
+/** Number of topics without space after which the table starts over. */
 const mostMisses = 4096
 const firstSlots = 16
-/** Places for each topic, at least: with fewer some names find none among those that are looked at. */
+/** Slots for each topic, at least: with fewer, some names find no free slot within `mostProbes`. */
 const roominess = 4
 const wordSize = 4
 const leastTopicBytes = 256
-/** Bytes of an entry and its string, about; and with its places and name, of a table that may take so many. */
+/**
+ * Approximate bytes of an entry with its string; and of a topic including slots and name, to size a
+ * table by its budget.
+ */
 const entryBytes = 128
 const bytesPerTopic = 256
 
-/** A Topic Name, and what its owner knows about it. */
+/** A Topic Name with data of the table's owner. */
 export interface TopicRecord {
   /** The Topic Name. */
   readonly name: string
-  /** For which state of the owner's subscriptions `route` holds; -1 for none. */
+  /** State of the owner's subscriptions for which `route` is valid; -1: none. */
   version: number
-  /** Who gets messages on this topic: a matter of the owner. */
+  /** Data of the owner: where messages on this topic go. */
   route: unknown
 }
 
 const noData = /* @__PURE__ */ new DataView(nothing.buffer)
 
-/** A record, and where a table holds its bytes. */
+/** A record and the place of its bytes in a table. */
 class Entry implements TopicRecord {
   readonly name: string
   version = -1
@@ -53,7 +58,7 @@ class Entry implements TopicRecord {
   }
 }
 
-/** A record that no table holds. */
+/** A record outside any table. */
 export function topicRecord(name: string): TopicRecord {
   return new Entry(name, 0, 0)
 }
@@ -69,11 +74,11 @@ export class TopicTable {
   #data = noData
   #used = 0
   #misses = 0
-  // of the last `find`
+  // results of the last `find`
   #hash = 0
   #free = -1
 
-  /** @param budget bytes that it may take, about; what the fixed limits make of it where that is less */
+  /** @param budget approximate bytes that it may take, if less than the fixed limits */
   constructor(budget = Number.POSITIVE_INFINITY) {
     this.#mostTopics = Math.min(mostTopics, Math.floor(budget / bytesPerTopic))
     this.#mostBytes = Math.min(mostTopicBytes, Math.floor(budget / 2))
@@ -84,12 +89,15 @@ export class TopicTable {
     return this.#size
   }
 
-  /** Bytes that they take, with the objects around them. */
+  /** Bytes of the table, including its objects. */
   get bytes(): number {
     return this.#bytes.length + this.#slots.length * 8 + this.#size * entryBytes
   }
 
-  /** The record of the name in `bytes[start..end)`, where it is known. `data` shows the same bytes. */
+  /**
+   * The record of the name in `bytes[start..end)`, if known. `data` is a DataView of the same
+   * bytes.
+   */
   find(data: DataView, start: number, end: number): TopicRecord | undefined {
     const size = end - start
     const hash =
@@ -116,7 +124,10 @@ export class TopicTable {
     return undefined
   }
 
-  /** Remembers the valid name that `find` was asked about last and did not know, if there is room; gives its record. */
+  /**
+   * Returns a record for the valid name that the last `find` did not know, and adds it if there is
+   * space.
+   */
   add(bytes: Uint8Array, start: number, end: number): TopicRecord {
     const size = end - start
     const entry = new Entry(decodeUtf8(bytes, start, end), this.#hash, size)
@@ -145,7 +156,7 @@ export class TopicTable {
     this.#misses = 0
   }
 
-  /** Doubles the places, and finds the one of the name asked about. */
+  /** Doubles the slots and finds one for the name of the last `find`. */
   #grow(): void {
     const old = this.#slots
     const slots = new Array<Entry | undefined>(Math.max(firstSlots, old.length * 2)).fill(undefined)
@@ -153,7 +164,7 @@ export class TopicTable {
     for (const entry of old) {
       if (entry === undefined) continue
       const at = freeSlot(slots, entry.hash)
-      // One without a place is unknown from now on.
+      // A name without a slot is dropped.
       if (at < 0) this.#size -= 1
       else slots[at] = entry
     }
@@ -178,7 +189,7 @@ function freeSlot(slots: readonly (Entry | undefined)[], hash: number): number {
   return -1
 }
 
-// The last word overlaps the one before, where the size is no multiple of four.
+// If the size is not a multiple of four, the last word overlaps the one before.
 function isSame(own: DataView, mine: number, data: DataView, start: number, size: number): boolean {
   if (size < wordSize) {
     for (let at = 0; at < size; at++)
@@ -191,12 +202,13 @@ function isSame(own: DataView, mine: number, data: DataView, start: number, size
   return data.getInt32(start + last, true) === own.getInt32(mine + last, true)
 }
 
-// Over every word: names that differ in few bytes are the usual case.
+// Over every word, because names often differ in only a few bytes.
 function hashOf(data: DataView, start: number, last: number, size: number): number {
   let hash = size
   for (let at = start; at < last; at += wordSize) hash = mixed(hash, data.getInt32(at, true))
   hash = mixed(hash, data.getInt32(last, true))
-  // The last bytes differ between most names, and are its upper bits: places are chosen by the lower ones.
+  // Mixes the upper bits into the lower ones, which select the slot: the last bytes, in which names
+  // usually differ, are the upper bits.
   return hash ^ (hash >>> 20)
 }
 

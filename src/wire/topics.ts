@@ -1,7 +1,8 @@
 /**
- * Topic Names and Topic Filters (section 4.7): validity, shared subscriptions, matching.
+ * Topic Names and Topic Filters (section 4.7): validation, shared subscriptions, matching.
  *
- * Peers choose these texts: every function walks them once, without recursion and without regular expressions.
+ * Peers choose these texts, so every function walks them once, without recursion or regular
+ * expressions.
  */
 import { MAXIMUM_STRING_LENGTH } from './constants.js'
 import { HASH, PLUS, SLASH, utf8Length } from './utf8.js'
@@ -13,14 +14,15 @@ export function hasWildcard(text: string): boolean {
   return text.includes('+') || text.includes('#')
 }
 
-/** Why the text is no Topic Name [MQTT-4.7.0-1] [MQTT-4.7.3-1], or `undefined` when it is one. */
+/** Why the text is not a Topic Name [MQTT-4.7.0-1] [MQTT-4.7.3-1], or `undefined` when it is. */
 export function validateTopicName(topic: string): string | undefined {
   return hasWildcard(topic) ? 'must not hold a wildcard' : validateText(topic)
 }
 
 /**
- * Why the text is no Topic Filter [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1], or `undefined` when it is one. A filter that begins with `$share/`
- * must be a whole shared subscription [MQTT-4.8.2-1] [MQTT-4.8.2-2].
+ * Why the text is not a Topic Filter [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1], or `undefined`
+ * when it is. A filter that begins with `$share/` must be a complete shared subscription
+ * [MQTT-4.8.2-1] [MQTT-4.8.2-2].
  */
 export function validateTopicFilter(filter: string): string | undefined {
   const fault = validatePlainFilter(filter)
@@ -31,7 +33,7 @@ export function validateTopicFilter(filter: string): string | undefined {
     : undefined
 }
 
-/** The rules of section 4.7 alone, without shared subscriptions, which 3.1.1 does not know. */
+/** Only the rules of section 4.7, without shared subscriptions, which 3.1.1 does not have. */
 export function validatePlainFilter(filter: string): string | undefined {
   return (
     validateText(filter) ??
@@ -41,7 +43,7 @@ export function validatePlainFilter(filter: string): string | undefined {
   )
 }
 
-// With something else in its level, or `#` before anything at all.
+// True for a wildcard that shares its level with other text, or `#` before the last level.
 function hasStrayWildcard(filter: string): boolean {
   return filter
     .split('/')
@@ -66,11 +68,11 @@ export function isShared(filter: string): boolean {
   return filter.startsWith('$share/')
 }
 
-/** A shared subscription, taken apart (section 4.8.2). */
+/** The parts of a shared subscription (section 4.8.2). */
 export interface Share {
-  /** Names the group that shares the messages. */
+  /** Name of the group. */
   shareName: string
-  /** The filter that they match. */
+  /** The filter of the group. */
   filter: string
 }
 
@@ -86,8 +88,8 @@ export function parseShare(filter: string): Share | undefined {
 }
 
 /**
- * Whether a valid Topic Filter matches a Topic Name; a shared one by the filter in it. Leading wildcards do not match topics that begin with `$`
- * [MQTT-4.7.2-1].
+ * True when a valid Topic Filter matches a Topic Name; a shared one by its inner filter. Leading
+ * wildcards do not match topics that begin with `$` [MQTT-4.7.2-1].
  */
 export function matches(filter: string, topic: string): boolean {
   const pattern = parseShare(filter)?.filter ?? filter
@@ -116,7 +118,10 @@ export function matches(filter: string, topic: string): boolean {
 
 class Node<T> {
   children: Map<string, Node<T>> | undefined
-  /** Values of the filters that end here, by the filter as given: with or without a share [MQTT-4.8.2-1]. */
+  /**
+   * Values of the filters that end at this node, by the complete filter, with or without a share
+   * [MQTT-4.8.2-1].
+   */
   values: Map<string, Set<T>> | undefined
 }
 
@@ -124,19 +129,22 @@ function levelsOf(filter: string): string[] {
   return (parseShare(filter)?.filter ?? filter).split('/')
 }
 
-/** Values by Topic Filter. A value is held once per filter; `$share/{name}/{filter}` is another filter than `{filter}` and matches alike. */
+/**
+ * Values by Topic Filter. Each value is stored once per filter; `$share/{name}/{filter}` and
+ * `{filter}` are different filters that match the same topics.
+ */
 export class TopicTrie<T> {
   readonly #root = new Node<T>()
   #size = 0
-  /** Changes with everything that is added or removed: what was matched before may not hold any more. */
+  /** Changes with every addition or removal: earlier matches may be outdated. */
   version = 0
 
-  /** How many pairs of filter and value are held. */
+  /** Number of pairs of filter and value. */
   get size(): number {
     return this.#size
   }
 
-  /** Adds a value; false when the filter has it already. */
+  /** Adds a value; false when the filter already has it. */
   add(filter: string, value: T): boolean {
     let node = this.#root
     for (const level of levelsOf(filter)) {
@@ -154,7 +162,10 @@ export class TopicTrie<T> {
     return true
   }
 
-  /** Removes a value, or without one all values of the filter; false when there was nothing to remove. */
+  /**
+   * Removes a value, or all values of the filter if none is given; false when there was nothing to
+   * remove.
+   */
   remove(filter: string, ...only: [value?: T]): boolean {
     const levels = levelsOf(filter)
     const path = [this.#root]
@@ -172,7 +183,7 @@ export class TopicTrie<T> {
     this.#size -= before - set.size
     this.version++
     if (set.size === 0) values?.delete(filter)
-    // The branch goes as far as nothing else hangs on it.
+    // Removes nodes that have become empty.
     for (
       let node = path.pop();
       path.length > 0 && !node?.values?.size && !node?.children?.size;
@@ -188,7 +199,7 @@ export class TopicTrie<T> {
     // Leading wildcards do not match topics that begin with `$` [MQTT-4.7.2-1].
     let wild = !topic.startsWith('$')
     let nodes = [this.#root]
-    // Level by level: of a topic with 65,535 of them no more is looked at than filters have.
+    // Level by level: of a topic with 65,535 levels, only as many are visited as filters have.
     for (let at = 0; at <= topic.length; ) {
       const slash = topic.indexOf('/', at)
       const end = slash < 0 ? topic.length : slash
@@ -204,7 +215,7 @@ export class TopicTrie<T> {
           visitValues(children.get('#'), visit)
           keep(children.get('+'))
         }
-        // A topic has no wildcards, but one that breaks this rule must not be taken for a filter.
+        // A topic has no wildcards; an invalid one must not match a filter literally.
         if (level !== '+' && level !== '#') keep(children.get(level))
       }
       if (next.length === 0) return
@@ -218,7 +229,7 @@ export class TopicTrie<T> {
     }
   }
 
-  /** What {@link match} visits, as a list. */
+  /** The values that {@link match} visits, as a list. */
   matchAll(topic: string): T[] {
     const values: T[] = []
     this.match(topic, (value) => values.push(value))

@@ -1,8 +1,9 @@
 /**
- * UTF-8 as MQTT wants it (section 1.5.4): well-formed, no surrogates, no U+0000; U+FEFF is kept, control characters and non-characters pass.
+ * UTF-8 as required by MQTT (section 1.5.4): well-formed, no surrogates, no U+0000; U+FEFF is kept,
+ * control characters and non-characters are allowed.
  *
- * Short strings are read and all are written by hand, since a call into the platform costs more than they do. `decodeUtf8` assumes bytes that
- * `scanUtf8` accepted.
+ * Short strings are decoded, and all are encoded, in JavaScript, because a platform call costs
+ * more. `decodeUtf8` requires bytes that `scanUtf8` accepted.
  */
 
 // Declared here because this folder compiles without the types of any platform.
@@ -16,17 +17,21 @@ export const HASH = 0x23
 export const PLUS = 0x2b
 export const SLASH = 0x2f
 
-/** {@link scanUtf8}: ill-formed, or holds U+0000. */
+/** Result of {@link scanUtf8}: ill-formed, or contains U+0000. */
 export const ILL_FORMED = -1
-/** {@link scanUtf8}: holds `+` or `#`. */
+/** Result of {@link scanUtf8}: contains `+` or `#`. */
 export const HAS_WILDCARD = 1
 
-// Longer ones would be joined as a rope, which costs more to flatten than the platform's decoder.
+// A longer concatenation would become a rope, which costs more to flatten than the platform's
+// decoder.
 const shortString = 12
 
 let decoder: InstanceType<typeof TextDecoder> | undefined
 
-/** Walks `bytes[start..end)`: {@link ILL_FORMED} [MQTT-1.5.4-1] [MQTT-1.5.4-2], {@link HAS_WILDCARD}, or 0 when it is neither. */
+/**
+ * Checks `bytes[start..end)`: {@link ILL_FORMED} [MQTT-1.5.4-1] [MQTT-1.5.4-2], {@link
+ * HAS_WILDCARD}, or 0.
+ */
 export function scanUtf8(bytes: Uint8Array, start: number, end: number): number {
   let result = 0
   let at = start
@@ -47,12 +52,15 @@ export function scanUtf8(bytes: Uint8Array, start: number, end: number): number 
   return result
 }
 
-/** True when `bytes[start..end)`, which `data` shows, are ASCII without U+0000; four at a time, which most strings in use need only. */
+/**
+ * True when `bytes[start..end)` are ASCII without U+0000; `data` is a DataView of the same bytes,
+ * read four at a time. Enough for most strings in practice.
+ */
 export function isPlain(data: DataView, start: number, end: number): boolean {
   let at = start
   for (; at + 4 <= end; at += 4) {
     const word = data.getInt32(at)
-    // Bits of bytes above 0x7f, or of those that borrowed because they were 0.
+    // Set for bytes above 0x7f, and for bytes that are 0 (by the borrow of the subtraction).
     if (((word | (word - 0x01010101)) & 0x80808080) !== 0) return false
   }
   for (; at < end; at++) {
@@ -62,7 +70,7 @@ export function isPlain(data: DataView, start: number, end: number): boolean {
   return true
 }
 
-/** Bytes of the well-formed sequence at `at`; 0: not well-formed. Never called for ASCII. */
+/** Size of the well-formed sequence at `at`; 0: ill-formed. Not for ASCII. */
 function sequenceSize(bytes: Uint8Array, at: number, end: number): number {
   const lead = bytes[at] as number
   const size = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
@@ -73,11 +81,12 @@ function sequenceSize(bytes: Uint8Array, at: number, end: number): number {
     if (byte >> 6 !== 2) return 0
     point = (point << 6) | (byte & 0x3f)
   }
-  // No surrogate, no overlong form: three bytes begin at U+0800, four at U+10000; leads of two that are too low were refused above.
+  // Rejects surrogates and overlong forms: three bytes start at U+0800, four at U+10000. Overlong
+  // sequences of two bytes were rejected above.
   return isSurrogate(point) || point < 1 << (5 * size - 4) || point > 0x10ffff ? 0 : size
 }
 
-/** The text of bytes that {@link scanUtf8} accepted. */
+/** Decodes bytes that {@link scanUtf8} accepted. */
 export function decodeUtf8(bytes: Uint8Array, start: number, end: number): string {
   if (end - start <= shortString) {
     let text = ''
@@ -93,20 +102,20 @@ export function decodeUtf8(bytes: Uint8Array, start: number, end: number): strin
   try {
     return decodeText(part)
   } catch {
-    // Browsers refuse memory that is shared or can grow.
+    // Browsers refuse shared or resizable memory, so it is copied.
     return decodeText(new Uint8Array(part))
   }
 }
 
-/** Bytes of our own as text, whatever they are. A byte order mark is text here [MQTT-1.5.4-3]. */
+/** Decodes bytes of any content. A byte order mark is kept [MQTT-1.5.4-3]. */
 export function decodeText(bytes: Uint8Array): string {
   decoder ??= new TextDecoder('utf-8', { ignoreBOM: true })
   return decoder.decode(bytes)
 }
 
 /**
- * Writes the text at `at`, where there must be room for three bytes per code unit, and returns the end; {@link ILL_FORMED} when it has a lone
- * surrogate or U+0000.
+ * Writes the text at `at` and returns the end; {@link ILL_FORMED} when it has a lone surrogate or
+ * U+0000. There must be space for three bytes per code unit.
  */
 export function writeUtf8(bytes: Uint8Array, at: number, text: string): number {
   for (let i = 0; i < text.length; i++) {
@@ -118,7 +127,7 @@ export function writeUtf8(bytes: Uint8Array, at: number, text: string): number {
       if (isSurrogate(point)) return ILL_FORMED
       const tail = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3
       if (tail === 3) i++
-      // As many ones as there are bytes; the array drops the upper ones.
+      // As many leading ones as there are bytes; the array drops higher bits.
       bytes[at++] = (0x7f80 >> tail) | (point >> (6 * tail))
       for (let shift = 6 * tail - 6; shift >= 0; shift -= 6)
         bytes[at++] = 0x80 | ((point >> shift) & 0x3f)
@@ -127,7 +136,7 @@ export function writeUtf8(bytes: Uint8Array, at: number, text: string): number {
   return at
 }
 
-/** Bytes that the text needs, or {@link ILL_FORMED}. */
+/** UTF-8 bytes of the text, or {@link ILL_FORMED}. */
 export function utf8Length(text: string): number {
   return writeUtf8(new Uint8Array(text.length * 3), 0, text)
 }

@@ -1,8 +1,8 @@
 /**
  * A growing byte buffer with the data types of section 1.5.
  *
- * Values are checked as they are written, JavaScript types included; a refusal names the field. A writer that threw may hold a started packet:
- * the caller sets `length` back.
+ * Values are checked as they are written, including JavaScript types; a refusal names the field.
+ * After an error, the writer may contain part of a packet, and the caller resets `length`.
  */
 import { MAXIMUM_STRING_LENGTH, MAXIMUM_VARIABLE_BYTE_INTEGER } from './constants.js'
 import { mistyped, refused } from './error.js'
@@ -11,23 +11,23 @@ import type { Bytes } from './packets.js'
 import { hasWildcard, validateSize } from './topics.js'
 import { writeUtf8 } from './utf8.js'
 
-/** Topics of a generation, and the longest that takes part, in bytes. */
+/** Topics in a generation of the cache, and the longest that is cached, in bytes. */
 const generation = 256
 const longest = 256
 
 interface Known {
   readonly topic: unknown
   readonly bytes: Uint8Array | undefined
-  /** What was asked for after it. */
+  /** The topic that was looked up after this one last time. */
   next: Known | undefined
 }
 
 let younger = /* @__PURE__ */ new Map<unknown, Known>()
 let older = younger
-/** The one that was asked for last. */
+/** The topic that was looked up last. */
 let last: Known = { topic: undefined, bytes: undefined, next: undefined }
 
-/** The bytes of a topic that was written lately, length in front, or undefined. */
+/** The bytes of a recently written topic, including its length; otherwise undefined. */
 export function knownTopic(topic: unknown): Uint8Array | undefined {
   if (topic === last.topic) return last.bytes
   const { next } = last
@@ -36,7 +36,7 @@ export function knownTopic(topic: unknown): Uint8Array | undefined {
   return next.bytes
 }
 
-/** Keeps what was written: a valid Topic Name and its bytes, length in front, which are copied. */
+/** Caches a copy of a valid Topic Name's bytes, including its length. */
 export function keepTopic(topic: string, bytes: Uint8Array): void {
   if (bytes.length <= longest) keep({ topic, bytes: new Uint8Array(bytes), next: undefined })
 }
@@ -56,7 +56,7 @@ function follow(known: Known): void {
 
 function keep(known: Known): void {
   if (younger.size === generation) {
-    // What is forgotten must not keep others alive.
+    // Discarded entries must not keep others alive.
     for (const forgotten of older.values()) forgotten.next = undefined
     older = younger
     younger = new Map()
@@ -65,18 +65,18 @@ function keep(known: Known): void {
   follow(known)
 }
 
-/** Fewer bytes than this are copied faster one by one. */
+/** Below this size, copying in a loop is faster. */
 const shortCopy = 24
 
-/** Gives an array of at least `size` bytes in place of `old`, which is the writer's no longer. */
+/** Returns an array of at least `size` bytes to replace `old`, which the writer no longer uses. */
 export type Allocate = (size: number, old: Uint8Array) => Uint8Array
 
-/** Whether it is an object that can hold fields. */
+/** True for an object that can have fields. */
 export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The value when it is an integer in the range; else refuses `option`. */
+/** Returns an integer within the range; otherwise refuses `option`. */
 export function integer(value: unknown, lowest: number, highest: number, option: string): number {
   const number = value as number
   if (Number.isInteger(value) && number >= lowest && number <= highest) return number
@@ -86,7 +86,7 @@ export function integer(value: unknown, lowest: number, highest: number, option:
   )
 }
 
-/** Collects packets. `bytes[0..length)` is what has been written; `bytes` is replaced when it grows. */
+/** Collects packets. `bytes[0..length)` is what was written; `bytes` is replaced when it grows. */
 export class Writer {
   bytes: Uint8Array
   length = 0
@@ -94,8 +94,9 @@ export class Writer {
   readonly #allocate: Allocate | undefined
 
   /**
-   * @param cacheTopics for a writer of many packets: Topic Names are looked up among those that were written lately
-   * @param allocate where memory comes from; asked for at least twice as much each time
+   * @param cacheTopics look Topic Names up among recently written ones, for a writer of many
+   * packets
+   * @param allocate source of memory; each request is at least twice as large as the last
    */
   constructor(capacity = 128, cacheTopics = false, allocate?: Allocate) {
     this.bytes = capacity === 0 ? nothing : new Uint8Array(capacity)
@@ -103,7 +104,7 @@ export class Writer {
     this.#allocate = allocate
   }
 
-  /** Forgets what was written and keeps the buffer. */
+  /** Discards what was written and keeps the buffer. */
   reset(): void {
     this.length = 0
   }
@@ -165,7 +166,10 @@ export class Writer {
     if (fault !== undefined) throw refused(option, fault)
   }
 
-  /** The bytes of a Topic Name that was written lately, length in front; undefined for others, and without `cacheTopics`. */
+  /**
+   * The bytes of a recently written Topic Name, including its length; otherwise, and without
+   * `cacheTopics`, undefined.
+   */
   known(topic: unknown): Uint8Array | undefined {
     return this.#cacheTopics ? knownTopic(topic) : undefined
   }
@@ -193,7 +197,7 @@ export class Writer {
     this.raw(value, size)
   }
 
-  /** Bytes as they are; `size` of them, which is what they have. */
+  /** Writes bytes; `size` must be their length. */
   raw(value: Uint8Array, size = value.length): void {
     this.reserve(size)
     const { bytes, length } = this
@@ -202,7 +206,7 @@ export class Writer {
     this.length = length + size
   }
 
-  /** Text without a length in front, if it is ASCII; else nothing is written, and false. */
+  /** Writes ASCII text without a length; returns false and writes nothing if it is not ASCII. */
   ascii(text: string): boolean {
     const size = text.length
     this.reserve(size)
@@ -217,8 +221,9 @@ export class Writer {
   }
 
   /**
-   * Writes the length of everything from `from` on, plus `extra` bytes that follow elsewhere, at `at`; moves what was written when the place that
-   * was left between them has the wrong size. Refuses `option` above 268,435,455.
+   * Writes at `at` the length of everything from `from` on, plus `extra` bytes that follow
+   * elsewhere. Moves what was written if the space reserved for the length has the wrong size.
+   * Refuses `option` above 268,435,455.
    */
   fillLength(at: number, from: number, extra: number, option: string): void {
     const value = this.length - from + extra

@@ -1,8 +1,9 @@
 /**
- * One connection, from the open transport to the end of the stream: its two halves, what the session asks for, and how it ends.
+ * One connection, from the open transport to the end of the stream: its reader and writer, the
+ * session's actions, and how it ends.
  *
- * It knows no subscriptions and no promises of the application; the host and its parts get what concerns them. It never throws into the
- * transport, and after `handleClosed` it does nothing any more.
+ * It knows no subscriptions and no promises of the application. It never throws into the transport,
+ * and does nothing after `handleClosed`.
  */
 
 import { tally } from '../../common/counters.js'
@@ -16,23 +17,26 @@ import { PacketWriter } from './packet-writer.js'
 import type { ConnectionHost } from './ports.js'
 import type { WriterOwner } from './stream-writer.js'
 
-/** Milliseconds that a peer gets to end its side of the stream once all that we had to say has left. */
+/** Milliseconds that the peer has to close its side after everything was sent. */
 const closePatience = 1000
 
 /** One connection. */
 export class Connection implements ReaderOwner, WriterOwner {
   /** Where packets leave. */
   readonly writer: PacketWriter
-  /** Nothing more comes in or goes out, but for a goodbye that was handed over. */
+  /** Nothing more comes in or goes out, except a DISCONNECT that was already handed over. */
   over = false
-  /** When CONNACK counted, in monotonic milliseconds, and where what was written before ends; undefined and 0 until then. */
+  /**
+   * Monotonic milliseconds of CONNACK, and the end of the output written before it; undefined and 0
+   * until then.
+   */
   acceptedAt: number | undefined
   acceptedEnd = 0
   readonly #host: ConnectionHost
   readonly #transport: Transport
   readonly reader: PacketReader
   #cancel: CancelTimer | undefined
-  /** When the timer fires. */
+  /** The time for which the timer is set. */
   #timerAt = Number.POSITIVE_INFINITY
 
   constructor(transport: Transport, host: ConnectionHost, connect: ConnectPacket) {
@@ -43,18 +47,18 @@ export class Connection implements ReaderOwner, WriterOwner {
     transport.open(this.reader)
   }
 
-  /** Bytes held for this connection: what was not read to its end, topics, and output that has not left. */
+  /** Bytes held for this connection: unread input, topics, and output that has not left. */
   get held(): number {
     return this.reader.held + this.writer.piled
   }
 
-  /** CONNACK counts. */
+  /** CONNACK was accepted. */
   handleAccepted(): void {
     this.acceptedAt = this.#host.platform.now()
     this.acceptedEnd = this.writer.end
   }
 
-  /** Does what the session asks for. To be called after every command given to it. */
+  /** Runs the session's actions. Call it after every command to the session. */
   pump(): void {
     this.act()
     this.writer.queueFlush()
@@ -72,7 +76,10 @@ export class Connection implements ReaderOwner, WriterOwner {
     }
   }
 
-  /** DISCONNECT is queued or not sent at all: flush, and end the stream. What is queued gets so many milliseconds to leave. */
+  /**
+   * Flushes and closes the stream, after DISCONNECT was queued (or is not sent). Queued output has
+   * `patience` milliseconds to leave.
+   */
   end(patience = closePatience): void {
     if (this.over) return
     this.#cutAfter(patience)
@@ -85,7 +92,7 @@ export class Connection implements ReaderOwner, WriterOwner {
     })
   }
 
-  /** Cuts the connection. `handleClosed` is called before this returns. */
+  /** Closes the connection immediately. `handleClosed` is called before this returns. */
   destroy(error?: MqttError): void {
     this.#transport.destroy(error)
     this.#finish(error)
@@ -95,7 +102,8 @@ export class Connection implements ReaderOwner, WriterOwner {
     const host = this.#host
     this.#stopTimer()
     if (host.session.state === 'closed') return this.#finish(undefined)
-    // A transport that holds whole messages has a limit of its own: that is no loss of the network.
+    // A transport that holds whole messages has its own size limit; exceeding it is no network
+    // failure.
     const isTooLarge = MqttError.is(cause) && cause.code === 'ERR_PACKET_TOO_LARGE'
     if (isTooLarge) {
       tally(host, 'tooLarge')
@@ -107,7 +115,7 @@ export class Connection implements ReaderOwner, WriterOwner {
   handleSlice(now: number): void {
     const { session } = this.#host
     if (session.state === 'connected' && this.#host.waiting) this.#host.flush()
-    // Timers of a hidden page come up to a minute late: incoming bytes are an occasion to do what is due.
+    // In a hidden page, timers run up to a minute late, so incoming bytes also trigger what is due.
     if (now >= session.deadline) session.handleTimeout(now)
     this.act()
     this.writer.flush()
@@ -119,7 +127,10 @@ export class Connection implements ReaderOwner, WriterOwner {
     this.pump()
   }
 
-  /** Sees to the timer, one for all deadlines. It is moved only when a deadline comes nearer: those that move away are looked up when it fires. */
+  /**
+   * Sets the single timer to the next deadline. It is reset only for an earlier deadline; later
+   * ones are looked up when it fires.
+   */
   arm(): void {
     const { platform, session } = this.#host
     const at = session.deadline
@@ -138,7 +149,8 @@ export class Connection implements ReaderOwner, WriterOwner {
     this.#cancel = this.#host.platform.setTimer(callback, delay)
   }
 
-  // The server gives us up after one and a half keep-alives: a connection that ends may have waited for its timer until now.
+  // The server gives up after one and a half keep-alives, so a late timer may be why the connection
+  // ended.
   #stopTimer(): void {
     const { events, platform, session } = this.#host
     const lateness = platform.now() - this.#timerAt
@@ -156,16 +168,17 @@ export class Connection implements ReaderOwner, WriterOwner {
     try {
       this.writer.send(packet)
     } catch (error) {
-      // A server whose Maximum Packet Size leaves no room for a ping cannot be kept.
+      // If Maximum Packet Size does not even allow PINGREQ, the connection cannot be kept.
       session.close(error as MqttError, undefined)
     }
   }
 
   #close(error: MqttError, reasonCode: number | undefined): void {
     if (this.over) return
-    // Acknowledgements that are queued may answer what is now known to be wrong: they stay behind. Over our own limits they leave, or nothing moves on.
+    // After a fault of the peer, queued acknowledgements may answer invalid packets and are
+    // dropped. After a local limit they are sent, otherwise redelivery would repeat.
     if (error.fault === 'remote') this.#host.session.acks.clear()
-    // No packet goes into the middle of another.
+    // DISCONNECT must not be sent in the middle of another packet.
     if (reasonCode === undefined || this.writer.source !== undefined) return this.destroy(error)
     this.writer.sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })
     this.writer.flushNow()
@@ -174,7 +187,8 @@ export class Connection implements ReaderOwner, WriterOwner {
     this.#transport.close()
   }
 
-  // A link over which nothing leaves is cut off, and a peer that does not end its side.
+  // Destroys the transport after a delay, in case nothing leaves or the peer does not close its
+  // side.
   #cutAfter(delay: number): void {
     this.#setTimer(Number.NEGATIVE_INFINITY, () => this.#transport.destroy(), delay)
   }

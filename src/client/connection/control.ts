@@ -1,7 +1,6 @@
 /**
- * The small packets of a connection: writing those of the control plane, and what is odd about a few that come in.
- *
- * Pure functions over writers and bytes.
+ * The small packets of a connection: writes those of the control plane, and handles peculiarities
+ * of incoming ones. Pure functions.
  */
 import { encoder } from '../../common/schema.js'
 import { headSize, samplePayload } from '../../wire/carry.js'
@@ -31,11 +30,14 @@ import { decodeUtf8, ILL_FORMED, scanUtf8 } from '../../wire/utf8.js'
 import type { Writer } from '../../wire/writer.js'
 import type { Sending } from '../options/check-calls.js'
 
-/** Most user properties of a packet, and most Subscription Identifiers where we have fewer filters. */
+/**
+ * Most user properties in a packet, and most Subscription Identifiers if there are fewer filters
+ * than that.
+ */
 export const userPropertyLimit = 128
 const subscriptionIdentifierLimit = 64
 
-/** A packet of a server, but for PUBLISH. @throws WireError */
+/** Decodes any server packet except PUBLISH. @throws WireError */
 export function readControl(
   bytes: Uint8Array,
   start: number,
@@ -48,7 +50,10 @@ export function readControl(
     : decodeServerPacket(bytes, start, body, end, version)
 }
 
-/** A DISCONNECT, and with ever less optional text for a server that takes no long packets [MQTT-3.14.2-3] [MQTT-3.14.2-4]. */
+/**
+ * A DISCONNECT, followed by versions with less optional text, for servers with a small Maximum
+ * Packet Size [MQTT-3.14.2-3] [MQTT-3.14.2-4].
+ */
 export function goodbyes(packet: DisconnectPacket): DisconnectPacket[] {
   const { sessionExpiryInterval, reasonString } = packet.properties
   const forms = [
@@ -60,14 +65,14 @@ export function goodbyes(packet: DisconnectPacket): DisconnectPacket[] {
   return forms.map((properties) => ({ ...packet, properties }))
 }
 
-/** A server that knows 3.1.1 only says "unacceptable protocol version" in the form of that version (3.1.1, section 3.2.2.3). */
+/** A 3.1.1-only server refuses 5.0 with a CONNACK in 3.1.1 format (3.1.1, section 3.2.2.3). */
 function isOldRefusal(bytes: Uint8Array, start: number, end: number): boolean {
   return (
     end - start === 4 && bytes[start] === 0x20 && bytes[start + 2] === 0 && bytes[start + 3] === 1
   )
 }
 
-/** What such a refusal means. */
+/** The meaning of such a refusal. */
 const unsupportedVersion: ServerPacket = {
   type: 'connack',
   sessionPresent: false,
@@ -86,18 +91,21 @@ export function writeControl(writer: Writer, packet: ClientPacket, version: Prot
   else if (packet.type === 'pingreq') writePingreq(writer)
 }
 
-/** Most bytes of a packet other than PUBLISH, by kind: what no honest peer needs to exceed. */
+/** Most bytes of a packet other than PUBLISH, by type: beyond what a legitimate peer needs. */
 export function sizeLimit(type: number): number {
   return (type >= PUBACK && type <= PUBCOMP) || type === PINGRESP ? 10_000 : 100_000
 }
 
-/** True for the acknowledgement of packet identifier 0, which nothing has [MQTT-2.2.1-3]. */
+/** True for an acknowledgement of packet identifier 0, which is never used [MQTT-2.2.1-3]. */
 export function isUnowned(type: number, bytes: Uint8Array, body: number, end: number): boolean {
   const acknowledges = (type >= PUBACK && type <= PUBCOMP) || type === SUBACK || type === UNSUBACK
   return acknowledges && end - body > 1 && bytes[body] === 0 && bytes[body + 1] === 0
 }
 
-/** True when a PUBLISH has more properties than any needs: of Subscription Identifiers, one for each of our filters. */
+/**
+ * True when a PUBLISH has more properties than any needs; for Subscription Identifiers, one per
+ * subscribed filter.
+ */
 export function holdsTooMuch(
   { userPropertyCount, subscriptionIdentifierCount }: PropertyNotes,
   filters: number,
@@ -108,7 +116,7 @@ export function holdsTooMuch(
   )
 }
 
-/** A queued acknowledgement as a packet, for those who watch. */
+/** A queued acknowledgement as a packet object, for `packet` listeners. */
 export function acknowledgement(ack: number): Packet {
   return {
     type: acknowledgements[(ack >>> 24) - PUBACK],
@@ -118,7 +126,7 @@ export function acknowledgement(ack: number): Packet {
   } as Packet
 }
 
-/** A PUBLISH that was written, for those who watch. */
+/** A written PUBLISH as a packet object, for `packet` listeners. */
 export function publishPacket(
   topic: string,
   given: Uint8Array | string,
@@ -144,21 +152,22 @@ export function publishPacket(
   } as Packet
 }
 
-/** A message that breaks a rule. */
+/** A PUBLISH that breaks a rule. */
 export interface FaultyPublish {
-  /** Topic, length and beginning of the payload. */
+  /** Identifies the message by topic, length and beginning of the payload. */
   readonly key: string
-  /** Topic Name; '' where it is the topic that is wrong. */
+  /** Topic Name; '' when the topic itself is invalid. */
   readonly topic: string
   readonly qos: QoS
   readonly dup: boolean
-  /** 0 at QoS 0, and where the packet has no identifier. */
+  /** 0 at QoS 0, and when the packet has no identifier. */
   readonly packetId: number
 }
 
 /**
- * What a PUBLISH whose contents break a rule is recognised by, read from the current frame as far as that can be trusted. Packet identifier, flags and
- * Subscription Identifiers differ between connections and are left out.
+ * The identity of a PUBLISH that breaks a rule, read from the frame as far as it can be trusted.
+ * Packet identifier, flags and Subscription Identifiers differ between connections, so they are
+ * left out.
  */
 export function faultyPublish(
   { bytes, start, body, end, size, apart }: FrameSource,

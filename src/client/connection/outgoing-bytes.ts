@@ -1,35 +1,39 @@
 /**
- * What one connection has on its way out: bytes that were handed to the transport and have not left, who waits for them, and the large payload of
- * which more is to follow, slice by slice: nothing else is handed over before its last byte.
+ * Output of one connection: bytes given to the transport that have not left, callbacks that wait
+ * for them, and a large payload that is sent in slices. Nothing else is given to the transport
+ * before the last slice. Also the thread's pool of output buffers.
  *
- * The memory of that payload is its caller's. It must never be read after `source` was set to something else.
+ * The payload's memory belongs to the caller and must not be read after `source` was replaced.
  */
 import { Ring } from '../../common/ring.js'
 import type { MqttError } from '../../errors.js'
 
-/** Called with what kept the bytes from leaving, if anything did. */
+/** Called when the bytes have left, or with the error that prevented it. */
 export type WrittenCallback = (error?: unknown) => void
 
-/** Bytes that were handed over, and those that are about to be. */
+/** Bytes given to the transport, and those about to be. */
 export class OutgoingBytes {
   /** Bytes that have left since the connection began. */
   left = 0
-  /** The large payload, if any. A copy may take its place. */
+  /** The large payload being sent, or a copy of it. */
   source: Uint8Array | undefined
-  /** Bytes that were handed over since the connection began. */
+  /** Bytes given to the transport since the connection began. */
   protected handed = 0
   /** Writes that have not left. */
   protected writes = 0
-  /** Bytes of large payloads in them: these are few at a time, and the peer did not ask for them. */
+  /**
+   * Bytes of large payloads among them. Not counted against the memory budget: they are few at a
+   * time and under local control.
+   */
   protected exempt = 0
-  /** The transport asks for patience. */
+  /** The transport asks to wait. */
   protected blocked = false
-  /** Too much is under way. */
+  /** Too many bytes are under way. */
   protected full = false
-  /** Bytes of the large payload that were handed over, and those that the head of its packet names. */
+  /** Bytes of the large payload already handed over, and its length in the packet. */
   #at = 0
   #size = 0
-  /** Why nothing more leaves. */
+  /** Set when nothing more will leave. */
   #gone: MqttError | undefined
   readonly #waiting = new Ring<{ readonly at: number; readonly callback: WrittenCallback }>()
 
@@ -38,19 +42,21 @@ export class OutgoingBytes {
     return this.handed - this.left
   }
 
-  /** Bytes of the large payload that are still to be handed over. */
+  /** Bytes of the large payload still to be handed over. */
   protected get rest(): number {
     return this.source === undefined ? 0 : this.#size - this.#at
   }
 
-  /** Goes on with a payload of which so many bytes were handed over. */
+  /** Sends the rest of a payload, from `at`. */
   protected follow(payload: Uint8Array, at: number): void {
     this.source = payload
     this.#at = at
     this.#size = payload.length
   }
 
-  /** The next slice of the payload, in its memory; undefined when that has another length by now. */
+  /**
+   * The next slice, in the payload's own memory; undefined when the payload's length has changed.
+   */
   protected nextSlice(source: Uint8Array): Uint8Array | undefined {
     if (source.length !== this.#size) return undefined
     const slice = source.subarray(this.#at, this.#at + sliceBuffer)
@@ -59,7 +65,7 @@ export class OutgoingBytes {
     return slice
   }
 
-  /** So many bytes have left, or failed to. */
+  /** This many bytes have left, or failed to. */
   protected advance(length: number, error: unknown): void {
     this.left += length
     for (
@@ -72,7 +78,7 @@ export class OutgoingBytes {
     }
   }
 
-  /** Calls back when so many bytes have left, `soon` where they have, or never will. */
+  /** Calls back when output up to `at` has left; through `soon` when it already has. */
   protected wait(
     at: number,
     callback: WrittenCallback,
@@ -83,21 +89,24 @@ export class OutgoingBytes {
     else this.#waiting.push({ at, callback })
   }
 
-  /** Nothing more leaves: no caller waits any longer for what was handed over and has not left. */
+  /** Nothing more will leave: all waiting callbacks fail. */
   abandon(error: MqttError): void {
     this.#gone = error
     for (const { callback } of this.#waiting.drain()) callback(error)
   }
 }
 
-/** Bytes of a small buffer: an acknowledgement, a lone publish. */
+/** Bytes of a small buffer, for an acknowledgement or a single publish. */
 export const smallBuffer = 2048
-/** Bytes of a large one: what is handed to the transport at most in one write, unless a single packet is larger. */
+/**
+ * Bytes of a large buffer: the most given to the transport in one write, except for a larger single
+ * packet.
+ */
 export const largeBuffer = 64 * 1024
-/** Bytes of the largest: what is handed over at most of one packet. */
+/** Bytes of a slice buffer: the most of one packet given to the transport at once. */
 export const sliceBuffer = 128 * 1024
 
-/** Free buffers that are kept, of each size. */
+/** Most free buffers kept of each size. */
 const mostSmall = 1024
 const mostLarge = 32
 const mostSlices = 8
@@ -106,7 +115,10 @@ const small: Uint8Array[] = []
 const large: Uint8Array[] = []
 const slices: Uint8Array[] = []
 
-/** A buffer of at least `size` bytes, with any content. One that fits neither size is made for the purpose. */
+/**
+ * A buffer of at least `size` bytes with arbitrary content. Above the largest size, a new one is
+ * allocated.
+ */
 export function takeBuffer(size: number): Uint8Array {
   if (size > sliceBuffer) return new Uint8Array(size)
   if (size > largeBuffer) return slices.pop() ?? new Uint8Array(sliceBuffer)
@@ -115,7 +127,7 @@ export function takeBuffer(size: number): Uint8Array {
     : (small.pop() ?? new Uint8Array(smallBuffer))
 }
 
-/** Takes a buffer back; one of another size, and one too many, are let go. */
+/** Returns a buffer to the pool, unless its size is unusual or the pool is full. */
 export function giveBuffer(bytes: Uint8Array): void {
   if (bytes.length === largeBuffer) {
     if (large.length < mostLarge) large.push(bytes)
@@ -124,7 +136,7 @@ export function giveBuffer(bytes: Uint8Array): void {
   } else if (bytes.length === smallBuffer && small.length < mostSmall) small.push(bytes)
 }
 
-/** A buffer of at least `size` bytes in place of one that was taken before. */
+/** Exchanges a buffer for one of at least `size` bytes. */
 export function swapBuffer(size: number, old: Uint8Array): Uint8Array {
   giveBuffer(old)
   return takeBuffer(size)

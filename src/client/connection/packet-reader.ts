@@ -1,6 +1,6 @@
 /**
- * The reading half of a connection: what the transport reads goes through the framer, packet by packet, to the session and to the rooms that it
- * concerns.
+ * The reading half of a connection: frames from the transport are decoded and passed to the
+ * session, the publishes or the router.
  *
  * It never throws into the transport, and reads nothing once the connection is over.
  */
@@ -43,21 +43,27 @@ import type { PacketWriter } from './packet-writer.js'
 import type { ConnectionHost, MessageTaker } from './ports.js'
 import { StreamReader } from './stream-reader.js'
 
-/** Of the memory budget, for topics that the server gives aliases to; 64 KiB at least. */
+/** Share of the memory budget for topics with incoming aliases; at least 64 KiB. */
 const aliasShare = 0.25
 const leastAliasBytes = 65_536
-/** Of the memory budget, for topics that come in again and again. */
+/** Share of the memory budget for the cache of recurring topics. */
 const topicShare = 0.0625
 
-/** The connection, as its reader sees it. */
+/** The connection as its reader sees it. */
 export interface ReaderOwner {
   readonly writer: PacketWriter
-  /** Nothing more comes in. */
+  /** True when nothing more comes in. */
   readonly over: boolean
-  /** Does what the session asks for, and sees to what is due; in the middle of a slice `act` will do. */
+  /**
+   * `pump` runs the session's actions and everything that is due; `act`, enough within a slice,
+   * only the actions.
+   */
   pump(): void
   act(): void
-  /** Ends it because of this, or at once, without a further byte. */
+  /**
+   * `giveUp` ends the connection with an error; `destroy` does so immediately and sends nothing
+   * more.
+   */
   giveUp(error: MqttError): void
   destroy(error: MqttError): void
   /** A slice of input was read. */
@@ -66,28 +72,28 @@ export interface ReaderOwner {
   handleEnd(cause: unknown): void
 }
 
-/** Reads packets. */
+/** Decodes the packets of one connection. */
 export class PacketReader extends StreamReader implements Sink, ReadTaker {
   readonly #host: ConnectionHost
   readonly #owner: ReaderOwner
   readonly #session: Session
   readonly #inbox: MessageTaker
   readonly #version: ProtocolVersion
-  // Made by the first PUBLISH.
+  // Created by the first PUBLISH.
   #topics: TopicTable | undefined
   #view: PublishView | undefined
-  /** Where reads go on a platform that has sockets; on others into an array of this connection. */
+  /** Shared read buffers, on platforms with sockets; otherwise `#buffer` of this connection. */
   readonly #reads: Reads | undefined
   #buffer: Uint8Array | undefined
-  /** The window that is read from, where it may be lent. */
+  /** The read window in use, if it may be lent. */
   #window: Piece | undefined
-  /** Messages of this slice were taken. */
+  /** This slice contained a PUBLISH. */
   #taken = false
-  /** Bytes of an incomplete packet after the slice before. */
+  /** Bytes of an incomplete packet after the previous slice. */
   #pending = 0
-  /** An acknowledgement for no exchange of ours came; logged once a connection. */
+  /** Set when an acknowledgement of identifier 0 was logged; once per connection. */
   #reportedUnowned = false
-  /** The same of a Reason String that we did not ask for. */
+  /** The same for an unrequested Reason String. */
   #reportedProblems = false
 
   constructor(
@@ -118,7 +124,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     if (connections.scanner !== undefined) this.useScanner(connections.scanner)
   }
 
-  /** Reads with this scanner, from the end of the packet on that is coming in. */
+  /** Uses this scanner after the packet that is being received. */
   useScanner(scanner: FrameScanner): void {
     this.#reads?.useWindow(scanner.window)
     this.scanner = scanner
@@ -142,7 +148,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   }
 
   chunk(given: Uint8Array): void {
-    // A Node Buffer becomes a plain view: its own `slice` would not copy what is kept.
+    // Converts a Node Buffer, whose `slice` does not copy, to a plain Uint8Array.
     const bytes =
       given.constructor === Uint8Array
         ? given
@@ -159,7 +165,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     this.#owner.handleEnd(cause)
   }
 
-  // Without bytes: they are in the room that was given.
+  // Without `bytes`, they were read into `room`.
   receive(
     bytes: Uint8Array | undefined,
     length: number,
@@ -229,7 +235,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     else this.#handleControl(packet, now)
   }
 
-  // The server was asked to leave it out [MQTT-3.1.2-29]; it does no harm.
+  // The server was asked to omit it [MQTT-3.1.2-29]; harmless.
   #lookForProblems(packet: ServerPacket): void {
     if (
       this.#reportedProblems ||
@@ -247,7 +253,8 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     )
   }
 
-  // No exchange of ours has identifier 0: there is nothing that it could settle, and the stream is intact.
+  // Identifier 0 is never used, so nothing can be settled; the stream is intact, so the packet is
+  // ignored.
   #handleUnowned(): void {
     if (!this.#expected) return
     this.#session.sendWindow.unsolicited += 1
@@ -265,7 +272,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     }
     const verified = packet.type === 'connack' ? connections.verify(packet) : undefined
     if (verified === undefined) return take(now)
-    // Nothing more is read before it is known whether this packet counts.
+    // Reading stops until it is known whether this CONNACK is accepted.
     this.hold()
     verified.then(
       () => {
@@ -300,7 +307,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     }
     if (!this.#expected) return
     if (view.willDelay) this.#handleWillDelay(view)
-    // An alias holds also where the message that brought it is read past.
+    // A topic alias is defined even if the message that carries it is skipped.
     const record = view.topicAlias === 0 ? view.record : this.#resolve(view)
     if (record === undefined) return
     const { userPropertyCount, subscriptionIdentifierCount } = view
@@ -326,7 +333,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     else if (ticket === REPEAT) inbox.handleRepeat()
   }
 
-  // What an alias stands for, with what is known about that topic.
+  // The topic record of an alias.
   #resolve({ topicAlias, record }: PublishView): TopicRecord | undefined {
     const mostBytes = Math.max(leastAliasBytes, this.#host.options.memoryBudget * aliasShare)
     const found = this.#session.aliases.resolve(topicAlias, record, mostBytes)
@@ -335,22 +342,25 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     return undefined
   }
 
-  // Answers a message that is not handed out, in its turn. False for a repeat, and where no answer is due.
+  // Acknowledges a message that is not handed out. False for a repeat, and when no acknowledgement
+  // is due.
   #skip(packetId: number, qos: QoS, dup: boolean): boolean {
     const { receiveWindow, version } = this.#session
     if (qos === 0) return true
     const ticket = receiveWindow.handlePublish(packetId, qos, dup)
     if (ticket === REPEAT) this.#inbox.handleRepeat()
-    // 3.1.1 cannot say no.
+    // 3.1.1 has no negative acknowledgement.
     return ticket >= 0 && receiveWindow.settle(ticket, version === 5 ? 0x97 : 0)
   }
 
-  // Ends the connection because of what the current PUBLISH holds, unless it has ended enough of them.
+  // Ends the connection because of the content of this PUBLISH, unless the message is to be
+  // skipped.
   #refuse(reasonCode: number, message?: string): void {
     if (!this.#passes(reasonCode, message)) this.#session.fail(reasonCode, message)
   }
 
-  // True when the current PUBLISH is read past: it has ended several connections in a row, and would end each that is to come [MQTT-4.13.1-1].
+  // True when this PUBLISH is skipped: it has ended several connections in a row and would end
+  // every later one [MQTT-4.13.1-1].
   #passes(reasonCode: number | undefined, why: WireError | string | undefined): boolean {
     const { faulty } = this.#session
     const found = faultyPublish(this.framer, this.#version)
@@ -380,7 +390,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     })
   }
 
-  // Some servers leave it in the message that they make of a will.
+  // Some servers leave it in the PUBLISH that they make of a will.
   #handleWillDelay(view: PublishView): void {
     const { faulty } = this.#session
     view.willDelay = false
@@ -389,7 +399,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     faulty.willDelay = true
   }
 
-  /** True when packets other than CONNACK may come; ends the connection otherwise. */
+  /** True when packets other than CONNACK are allowed; otherwise ends the connection. */
   get #expected(): boolean {
     const session = this.#session
     return session.state === 'connected' || session.expectConnected()
@@ -397,8 +407,9 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
 }
 
 /**
- * Reads an acknowledgement in `bytes[body..end)` where it lies and takes it to its end. False for one that holds more than an identifier and a reason
- * code: it is left to `decodeServerPacket`, whose rules hold here too.
+ * Fast path for an acknowledgement in `bytes[body..end)`. False if it contains more than an
+ * identifier and a reason code, or is invalid: then `decodeServerPacket`, which applies the same
+ * rules, decodes it.
  */
 export function takeAck(
   host: ConnectionHost,
@@ -420,7 +431,7 @@ export function takeAck(
   return true
 }
 
-/** An acknowledgement that was read. */
+/** Applies a decoded acknowledgement. */
 export function handleAck(
   host: ConnectionHost,
   packetType: number,

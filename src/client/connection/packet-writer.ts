@@ -1,7 +1,9 @@
 /**
- * What one connection writes, as packets: those of the application and of the session, acknowledgements and replays, and when they leave.
+ * The writing half of a connection: packets of the application and the session, acknowledgements
+ * and replays, and when they are flushed.
  *
- * It may assume that the connection calls `pump` after every command to the session. It reads nothing; after `stop` it has no timer.
+ * The connection must call `pump` after every command to the session. After `stop` there is no
+ * timer.
  */
 
 import { largePayload } from '../../common/outcome.js'
@@ -20,25 +22,28 @@ import { largeBuffer, sliceBuffer } from './outgoing-bytes.js'
 import type { ConnectionHost } from './ports.js'
 import { Pace, StreamWriter, TurnEnd, type WriterOwner } from './stream-writer.js'
 
-/** Acknowledgements for which an empty queue keeps its array. */
+/** An empty acknowledgement queue keeps its array up to this length. */
 const mostIdleAcks = 4096
-/** Room that writing an acknowledgement asks for: a few bytes more than it takes. */
+/** Buffer space needed for an acknowledgement, with a margin. */
 const ackRoom = 8
-/** Writes under way, above which small ones wait for a transport that asks for patience. */
+/** With more writes than this under way, small writes wait while the transport asks to. */
 export const mostWrites = 64
-/** Text up to this length is written by hand, if it is ASCII; a call into the platform costs more. */
+/** ASCII text up to this length is encoded in JavaScript, which is faster than a platform call. */
 const shortText = 256
 
 /** The writing half of a connection. */
 export class PacketWriter extends StreamWriter {
-  /** Packets of either direction are watched: read for each packet, so updated only now and then; nearly always false. */
+  /**
+   * True when packets are watched. A cached value, updated now and then, because it is read for
+   * each packet.
+   */
   watched = false
   readonly #host: ConnectionHost
   readonly #version: ProtocolVersion
-  /** Largest packet that the server takes [MQTT-3.2.2-15]. */
+  /** Maximum Packet Size of the server [MQTT-3.2.2-15]. */
   #packetLimit = Number.POSITIVE_INFINITY
   readonly #pace = new Pace()
-  /** For acknowledgements that a careful start keeps back. */
+  /** Timer for acknowledgements that a careful start holds back. */
   #wake: CancelTimer | undefined
   #turnEnd: TurnEnd | undefined
 
@@ -54,31 +59,35 @@ export class PacketWriter extends StreamWriter {
     this.lookForWatchers()
   }
 
-  /** To be called when a read or a turn begins, and for each new listener. */
+  /**
+   * Updates `watched`. Call it at the beginning of a read or turn, and when a listener is added.
+   */
   lookForWatchers(): void {
     this.watched = this.#host.connections.watch !== undefined
   }
 
   /**
-   * Writes a PUBLISH at QoS 0, under a topic alias where the server takes them. Text leaves as UTF-8.
+   * Writes a PUBLISH at QoS 0, with a topic alias if the server accepts them. Text is sent as
+   * UTF-8.
    * @throws as `publish`
    */
   post(topic: string, payload: Uint8Array | string, how: Sending): void {
     const { topics } = this.#host.session
-    // No alias for what is no topic: with one, it would stand for a topic.
+    // An empty topic gets no alias; with one, it would mean the alias's topic.
     const alias = topic === '' ? 0 : topics.use(topic)
     try {
       this.publish(alias > 0 ? '' : topic, payload, how, 0, false, Math.abs(alias))
     } catch (error) {
       if (alias < 0) topics.forget(topic)
       if (alias === 0 || !isTooLarge(error)) throw error
-      // What fits without an alias is sent without one.
+      // Without the alias, the packet may fit.
       this.publish(topic, payload, how, 0)
     }
   }
 
   /**
-   * Writes a PUBLISH, and gives its size in bytes; `again` with DUP, as one of an earlier connection [MQTT-3.3.1-1].
+   * Writes a PUBLISH and returns its size in bytes. `again` sets DUP, for one of an earlier
+   * connection [MQTT-3.3.1-1].
    *
    * @param packetId 0 at QoS 0
    * @param alias 0 for none
@@ -99,9 +108,9 @@ export class PacketWriter extends StreamWriter {
         ? encoder.encode(given)
         : given
     const rest = topic.length * 3 + headRoom
-    // What would not fit with what is there leaves after it.
+    // If it does not fit the buffer, the content so far is sent first.
     if (writer.length > 0 && writer.length + payload.length + rest > largeBuffer) this.flushNow()
-    // Behind a payload that is being sent everything has to wait in the writer.
+    // While a large payload is being sent, later packets wait in the writer.
     const large =
       typeof payload !== 'string' &&
       payload.length + rest > sliceBuffer &&
@@ -133,7 +142,10 @@ export class PacketWriter extends StreamWriter {
     this.#host.connections.watch?.('out', packet)
   }
 
-  /** Writes DISCONNECT in the longest form that the server takes, behind the acknowledgements: nothing follows it [MQTT-3.14.4-1]. */
+  /**
+   * Writes DISCONNECT behind the acknowledgements, in the longest form that the server accepts;
+   * nothing follows it [MQTT-3.14.4-1].
+   */
   sendDisconnect(packet: DisconnectPacket): void {
     this.writeAcks()
     for (const form of goodbyes(packet)) {
@@ -146,8 +158,8 @@ export class PacketWriter extends StreamWriter {
   }
 
   /**
-   * Writes what is queued before this turn's synchronous code has ended, once. `patient`: where the end of a turn is not signalled, once nothing has been
-   * queued for a while.
+   * Schedules one flush before this turn's synchronous code ends. `patient`: on platforms that do
+   * not signal the end of a turn, waits until nothing new was queued for a while.
    */
   queueFlush(patient = false): void {
     this.#turnEnd ??= new TurnEnd(this.#host.platform, () => {
@@ -164,13 +176,16 @@ export class PacketWriter extends StreamWriter {
     if (this.source === undefined && (!this.blocked || this.writes < mostWrites))
       this.flushNow(this.#pace.careful && length > 0 ? this.#pace.room(platform.now()) : undefined)
     else if (length * 5 + this.writer.length >= largeBuffer) {
-      // Full buffers leave; what is left over waits for more.
+      // Full buffers are sent; the rest waits.
       this.writeAcks()
       if (this.writer.length >= largeBuffer) this.flushNow()
     }
   }
 
-  /** Hands over what is queued, whatever is under way; of acknowledgements so many at most, and the others as time goes by. */
+  /**
+   * Gives everything that is queued to the transport, at most `most` acknowledgements; the rest
+   * follows on a timer.
+   */
   flushNow(most?: number): void {
     if (this.isMute) return
     this.#pace.handleSent(this.writeAcks(most))
@@ -183,7 +198,7 @@ export class PacketWriter extends StreamWriter {
     }, 1)
   }
 
-  /** CONNACK said yes, with this Maximum Packet Size. `careful`: the connection before did not hold. */
+  /** CONNACK accepted, with this Maximum Packet Size. `careful`: the previous connection failed. */
   handleConnected(packetLimit: number, careful: boolean): void {
     this.#packetLimit = packetLimit
     this.#pace.careful = careful
@@ -200,7 +215,10 @@ export class PacketWriter extends StreamWriter {
     this.#turnEnd?.cancel()
   }
 
-  /** Puts the acknowledgements that are due behind what is written; of those for messages from the server so many at most. Gives how many these were. */
+  /**
+   * Writes due acknowledgements; at most `most` of those for incoming messages. Returns the number
+   * of the latter.
+   */
   writeAcks(most = Number.POSITIVE_INFINITY): number {
     let count = 0
     if (this.isMute) return count
@@ -228,7 +246,8 @@ export class PacketWriter extends StreamWriter {
     return count
   }
 
-  // A packet was written from `mark` on: it counts, or is taken back. Its size.
+  // Counts the packet written from `mark` on and returns its size, or removes it if it is too
+  // large.
   #count(mark: number, payloadLength: number): number {
     const size = this.writer.length - mark + payloadLength
     if (size > this.#packetLimit) {

@@ -1,5 +1,5 @@
 /**
- * What a connection needs of its client. Types only; `lifecycle/core.ts` implements it.
+ * What a connection needs from its client. Types only; `lifecycle/core.ts` implements it.
  */
 
 import type { Piece } from '../../common/message-memory.js'
@@ -13,58 +13,61 @@ import type { Action } from '../session/actions.js'
 
 /** The client that a connection belongs to. */
 export interface ConnectionHost extends ClientContext {
-  /** How many filters are subscribed to. */
+  /** Number of subscribed filters. */
   readonly subscriptions: { readonly filters: number }
   readonly connections: {
-    /** A scanner that finds frames faster; undefined without one, or before it is loaded. */
+    /** A faster frame scanner; undefined without one, or before it is loaded. */
     readonly scanner: FrameScanner | undefined
-    /** Where messages go. */
+    /** Receives incoming messages. */
     readonly inbox: MessageTaker
     /** Undefined unless packets are watched. */
     readonly watch: ((direction: 'in' | 'out', packet: Packet) => void) | undefined
-    /** What a CONNACK has to wait for before it counts; rejects when it is not to be believed. */
+    /** Checks a CONNACK before it is accepted; rejects when it must not be. */
     verify(packet: ConnackPacket): Promise<unknown> | undefined
-    /** The end of the connection, exactly once. Undefined: orderly, after our DISCONNECT. */
+    /** Called exactly once when the connection ends; without an error after our DISCONNECT. */
     handleClosed(error: MqttError | undefined): void
   }
-  /** Where our messages come from, and their acknowledgements go. */
+  /** Outgoing publishes, for their acknowledgements. */
   readonly publishQueue: {
     readonly sent: {
-      /** The last one of a publish: a packet of this type. */
+      /** The last acknowledgement of a publish, in a packet of this type. */
       handleAcknowledged(
         packetType: number,
         packetId: number,
         reasonCode: number,
         properties: Properties | undefined,
       ): void
-      /** PUBREC: the message is the server's now. */
+      /** PUBREC: the server now owns the message. */
       handleReleased(packetId: number, reasonCode: number): void
     }
-    /** An identifier is free again. */
+    /** An identifier has become free. */
     flush(): void
   }
-  /** What the session's control plane asks for, but for what the connection does itself. */
+  /** Actions of the session that the connection does not run itself. */
   handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void
-  /** Something waits to be sent. */
+  /** True when something waits to be sent. */
   readonly waiting: boolean
-  /** Sends what waits, as far as it may. */
+  /** Sends what waits, as far as allowed. */
   flush(): void
 }
 
-/** Where messages go. */
+/** Receives incoming messages: the router, or the inbox of a stored session. */
 export interface MessageTaker {
-  /** Who borrows messages: memory that reads go into is lent to them. */
+  /** Consumers that borrow messages from read buffers. */
   readonly borrowers: { readonly size: number }
-  /** Messages that wait leave memory that they may keep alive by themselves; read windows only when they must. */
+  /**
+   * Copies waiting messages out of memory that they alone would keep alive; out of read windows
+   * only with `must`.
+   */
   moveOut(must: boolean): void
-  /** The messages of a read begin. `window` is what it went into, where that may be lent. */
+  /** The messages of a read begin. `window` is its buffer, when it may be lent. */
   handleRead(window: Piece | undefined): void
-  /** They were taken, and what was read belongs to its owner again. */
+  /** The messages of this read were taken; its buffer belongs to its owner again. */
   handleReadEnd(): void
-  /** A message came in; `limit` is where what the view's bytes hold of the stream ends. */
+  /** A message came in; `limit` is the stream position where the view's bytes end. */
   handleMessage(view: PublishView, record: TopicRecord, ticket: number, limit: number): void
-  /** One came in that is too large: all that the view shows is what stands before its payload. */
+  /** A message was too large: the view shows only the part before its payload. */
   handleTooLarge(view: PublishView, topic: string, size: number): void
-  /** A message came in again that is in hand or was received. */
+  /** A message came in again that is being handled or was already received. */
   handleRepeat(): void
 }

@@ -1,9 +1,11 @@
 /**
- * Walks incoming bytes packet by packet, a slice at a time: a peer that floods us must not keep timers, pings and the application waiting.
+ * Processes incoming bytes packet by packet in time slices, so that a flood of input does not delay
+ * timers, pings and the application.
  *
- * After `sliceLength` packets, or `sliceTime` of work, the rest waits for the next turn of the event loop, and the transport is asked for patience
- * meanwhile. What waits where a transport knows no patience is walked at once above `mostWaiting`: bounded memory comes before fairness. It must
- * never lose a byte, nor read behind a packet that is still to be judged.
+ * After `sliceLength` packets or `sliceTime` milliseconds, the rest waits for the next turn of the
+ * event loop, and the transport is paused. If it cannot be paused, more than `mostWaiting` bytes
+ * are processed at once: bounded memory comes before fairness. No byte is lost, and nothing is read
+ * behind a packet that is on hold.
  */
 
 import { SparseSet } from '../../common/sparse.js'
@@ -15,29 +17,32 @@ import type { FrameOptions, FrameScanner, FrameSource } from '../../wire/frames.
 import { Writer } from '../../wire/writer.js'
 import type { ConnectionHost } from './ports.js'
 
-/** Packets, and milliseconds of work, after which others have their turn: whichever is reached first. */
+/** A slice ends after this many packets, or milliseconds of work. */
 export const sliceLength = 10_000
 const sliceTime = 5
-/** The clock is read once in so many packets. */
+/** The clock is read once per this many packets. */
 const clockStride = 64
-/** Bytes that wait for the next turn at most. */
+/** Most bytes that may wait for the next turn. */
 const mostWaiting = 1_048_576
 
 /** Incoming bytes of one connection. */
 export abstract class StreamReader {
-  /** Takes over with the first read that begins with a PUBLISH: a quiet connection never needs it. */
+  /**
+   * Replaces the framer at the first read that begins with a PUBLISH; quiet connections never need
+   * it.
+   */
   protected scanner: FrameScanner | undefined
   protected framer: FrameSource
   readonly #host: ConnectionHost
   readonly #transport: Transport
-  /** How packets are found. */
+  /** Options of the framer. */
   readonly #options: FrameOptions
-  /** What came in while the framer's chunk was not walked to its end; undefined while it is. */
+  /** Bytes received while the framer's chunk is unfinished; undefined otherwise. */
   #waiting: Writer | undefined
-  /** What keeps it from reading on: a packet that is still to be judged, or has to be stored, or has no room. */
+  /** Objects that pause reading: a packet is being verified or stored, or memory is short. */
   readonly #holders = new SparseSet<object>()
   #over = false
-  // since the last turn that we waited for
+  // counted since the last turn of the event loop
   #packets = 0
   #busy = 0
 
@@ -48,13 +53,13 @@ export abstract class StreamReader {
     this.framer = new Framer({ from: 'server', ...options })
   }
 
-  /** The framer has a packet. @throws WireError when it is malformed */
+  /** Processes the framer's current packet. @throws WireError when it is malformed */
   protected abstract handleFrame(now: number): void
 
-  /** A slice is over. `complete`: it had a packet. `fault`: the packet behind it was malformed. */
+  /** A slice ended. `complete`: it contained a packet; `fault`: the next packet is malformed. */
   protected abstract handleSlice(complete: boolean, fault: WireError | undefined, now: number): void
 
-  /** Where the rest of a large payload may be read into. */
+  /** Buffer for the rest of a large payload, if the transport can read into it. */
   get room(): Uint8Array | undefined {
     return this.#waiting === undefined ? this.framer.room : undefined
   }
@@ -66,8 +71,8 @@ export abstract class StreamReader {
   }
 
   /**
-   * Takes the first `length` of these bytes, which belong to their owner again afterwards. False when what is held behind a packet that is still to be
-   * judged gets too much.
+   * Processes the first `length` bytes, whose memory the owner may then reuse. False when too much
+   * was received behind a packet that is on hold.
    */
   take(
     bytes: Uint8Array | undefined,
@@ -86,7 +91,7 @@ export abstract class StreamReader {
           this.#upgrade(this.scanner)
         this.framer.push(bytes, length, data)
       }
-      // A read costs as much as a packet, even when it completes none.
+      // A read counts as a packet even if it completes none.
       this.#packets += 1
       this.#walk(true, now)
       return true
@@ -103,17 +108,17 @@ export abstract class StreamReader {
     this.scanner = undefined
   }
 
-  /** True where the transport waits while nothing is read. */
+  /** True when the transport can be paused. */
   get pausable(): boolean {
     return this.#transport.pause !== undefined
   }
 
-  /** To be called for the current packet: nothing behind it is read before `release` by all that hold it. */
+  /** Pauses after the current packet until every holder has called `release()`. */
   hold(holder: object = this): void {
     this.#holders.add(holder)
   }
 
-  /** The packet counts: reading goes on behind it, unless something else holds it. */
+  /** Ends a hold; reading continues unless there are others. */
   release(holder: object = this): void {
     this.#holders.delete(holder)
     if (!this.#held && this.#waiting !== undefined) this.#continue(true)
@@ -123,12 +128,12 @@ export abstract class StreamReader {
     return this.#holders.size > 0
   }
 
-  /** The stream is over: what waits for its turn is walked at once. */
+  /** The stream has ended: processes what waits at once. */
   finish(): void {
     if (this.#waiting !== undefined && !this.#held) this.#continue(false)
   }
 
-  /** Nothing is read any more. */
+  /** Stops reading. */
   stop(): void {
     this.#over = true
     if (this.#waiting !== undefined) this.#transport.resume?.()
@@ -136,7 +141,7 @@ export abstract class StreamReader {
     this.framer.clear()
   }
 
-  // The chunk of the framer, then what came in meanwhile.
+  // Processes the framer's chunk, then what came in meanwhile.
   #continue(sliced: boolean): void {
     for (;;) {
       if (this.#over || !this.#walk(sliced)) return
@@ -150,7 +155,7 @@ export abstract class StreamReader {
     this.#transport.resume?.()
   }
 
-  /** True when the chunk was walked to its end. */
+  /** Processes the chunk; true when it is finished. */
   #walk(sliced: boolean, began = this.#host.platform.now()): boolean {
     const { platform, session } = this.#host
     const { framer } = this

@@ -1,9 +1,9 @@
 /**
- * The bytes that one connection writes: gathered in the thread's output buffers and handed to the transport in one write per flush, a large payload
- * slice by slice.
+ * The byte stream of one connection: output is gathered in shared buffers and given to the
+ * transport in one write per flush; large payloads go in slices.
  *
- * It knows no packets: `PacketWriter` does. It holds no buffer while there is nothing to write, and never throws into the transport; after `stop` it
- * hands nothing over any more.
+ * It knows no packets; `PacketWriter` does. It holds no buffer while there is nothing to write,
+ * never throws into the transport, and writes nothing after `stop`.
  */
 import type { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
@@ -21,30 +21,36 @@ import {
 } from './outgoing-bytes.js'
 import type { ConnectionHost } from './ports.js'
 
-/** Bytes under way above which user data waits: a transport may take all that comes, and report only after this turn what has left. */
+/**
+ * With this many bytes under way, user data waits: a transport may accept everything and report
+ * only later what has left.
+ */
 const mostUnderWay = 1024 * 1024
 
-/** The connection, as its writer sees it. */
+/** The connection as its writer sees it. */
 export interface WriterOwner {
-  /** Ends the connection because of this. */
+  /** Ends the connection with this error. */
   giveUp(error: MqttError): void
-  /** A deadline of the session may have come nearer. */
+  /** A deadline of the session may be earlier now. */
   arm(): void
 }
 
-/** Writes a stream. */
+/** Writes the stream of one connection. */
 export abstract class StreamWriter extends OutgoingBytes {
-  /** What is to be handed over next. */
+  /** Gathers the next write. */
   protected readonly writer = new Writer(0, true, swapBuffer)
-  /** Bytes of large payloads in it. */
+  /** Bytes of large payloads in the writer. */
   protected exemptHere = 0
   protected stopped = false
   readonly #host: ConnectionHost
   readonly #transport: Transport
   protected readonly owner: WriterOwner
-  /** What is handed over may be taken back: no packet but one is in it. */
+  /** The writer holds a single packet, so it can still be taken back. */
   #alone = false
-  /** Nothing follows what is queued, for DISCONNECT is the last of it [MQTT-3.14.4-1]; called when all of it was handed over. */
+  /**
+   * Set once DISCONNECT is queued, which nothing may follow [MQTT-3.14.4-1]; called when everything
+   * was handed over.
+   */
   #silent: (() => void) | undefined
 
   constructor(transport: Transport, host: ConnectionHost, owner: WriterOwner) {
@@ -54,58 +60,70 @@ export abstract class StreamWriter extends OutgoingBytes {
     this.owner = owner
   }
 
-  /** Hands what is queued to the transport in one write; small ones, which cost far more than their bytes, wait where many are under way. */
+  /**
+   * Gives the queued output to the transport in one write. Small writes, which are relatively
+   * expensive, wait while many are under way.
+   */
   abstract flush(): void
 
-  /** Writes what is queued before this turn's synchronous code has ended, once. */
+  /** Schedules one flush before this turn's synchronous code ends. */
   abstract queueFlush(): void
 
-  /** False while the transport asks for patience: user data waits, acknowledgements and pings do not. */
+  /**
+   * False while the transport asks to wait. User data then waits; acknowledgements and pings do
+   * not.
+   */
   get writable(): boolean {
     return !this.blocked && !this.full && !this.stopped && this.source === undefined
   }
 
-  /** Bytes that have not left, but for those of large payloads. */
+  /** Bytes that have not left, not counting large payloads. */
   get piled(): number {
     return this.underWay - this.exempt + this.writer.length - this.exemptHere
   }
 
-  /** Where what was written so far ends: bytes since the connection began. */
+  /** Stream position at the end of everything written so far. */
   get end(): number {
     return this.handed + this.writer.length + this.rest
   }
 
-  /** Calls back when everything that was queued so far has left, or never will. */
+  /** Calls back when everything queued so far has left, or failed. */
   onWritten(callback: WrittenCallback): void {
     this.wait(this.end, callback, this.#host.platform.microtask)
     this.queueFlush()
   }
 
-  /** The transport takes bytes again. */
+  /** The transport accepts bytes again. */
   handleDrain(): void {
     this.blocked = false
     this.#goOn()
   }
 
-  /** Hands over nothing but what is queued, which is a payload at most; calls back when that is done. */
+  /**
+   * Allows only what is queued to be written, including the rest of a payload; calls back when that
+   * is handed over.
+   */
   silence(done: () => void): void {
     this.#silent = done
     if (this.source === undefined) done()
   }
 
-  /** Hands nothing over any more. */
+  /** Writes nothing more. */
   stop(): void {
     this.stopped = true
     this.source = undefined
     this.#reset()
   }
 
-  // The end, or DISCONNECT, was the last word.
+  // True after `stop`, or when DISCONNECT was queued.
   protected get isMute(): boolean {
     return this.stopped || this.#silent !== undefined
   }
 
-  /** Its head is written. The first slice leaves with it: a transport that takes neither has taken nothing, and that is the caller's matter. */
+  /**
+   * Starts a large payload whose packet head was written. The first slice is written with the head:
+   * if the transport throws then, nothing was sent, and the caller can handle the error.
+   */
   protected begin(payload: Uint8Array): void {
     const first = payload.subarray(0, Math.max(0, sliceBuffer - this.writer.length))
     this.writer.raw(first)
@@ -131,7 +149,8 @@ export abstract class StreamWriter extends OutgoingBytes {
     this.#hand(bytes.subarray(0, length), exemptHere, bytes)
   }
 
-  // Hands over slices as the transport takes them. They are copies: it never holds memory that the caller gets back.
+  // Writes slices as the transport accepts them. They are copies, so the transport never holds the
+  // caller's memory.
   #feed(): void {
     for (
       let { source } = this;
@@ -145,11 +164,12 @@ export abstract class StreamWriter extends OutgoingBytes {
       buffer.set(slice)
       this.#hand(buffer.subarray(0, slice.length), slice.length, buffer)
     }
-    // No PINGREQ finds out now whether the peer is there.
+    // While a payload is unfinished no PINGREQ can be sent, so the blocked timeout watches the
+    // peer.
     if (this.source !== undefined) this.#hold()
   }
 
-  // The transport takes more: first of what was begun, then what had to wait for its end.
+  // The transport accepts more: first the payload in progress, then what waited behind it.
   #goOn(): void {
     if (this.stopped || this.blocked) return
     const { platform, session } = this.#host
@@ -166,7 +186,7 @@ export abstract class StreamWriter extends OutgoingBytes {
     this.#host.flush()
   }
 
-  // A buffer in which nothing was left standing is not held.
+  // An empty writer returns its buffer to the pool.
   #reset(): void {
     if (this.writer.bytes !== nothing) giveBuffer(this.writer.bytes)
     this.writer.bytes = nothing
@@ -174,9 +194,10 @@ export abstract class StreamWriter extends OutgoingBytes {
     this.exemptHere = 0
   }
 
-  // Acks, pings and DISCONNECT go out whatever the transport says; a peer that makes us pile them up loses the connection.
+  // Writes bytes whatever the transport says: acknowledgements, pings and DISCONNECT must leave. A
+  // peer that lets them pile up is disconnected.
   #hand(bytes: Uint8Array, exempt: number, buffer: Uint8Array): void {
-    // Given up while it was flushed.
+    // The connection was given up during a flush.
     if (this.stopped) return
     const { counters, platform, session } = this.#host
     const { length } = bytes
@@ -187,10 +208,10 @@ export abstract class StreamWriter extends OutgoingBytes {
     if (this.underWay >= mostUnderWay) this.full = true
     let written = false
     const done = (error?: unknown): void => {
-      // A buffer that is given back twice would be written by two.
+      // A callback that is called twice must not return the buffer twice.
       if (written) return
       written = true
-      // What did not leave may still be on its way somewhere: that memory is let go.
+      // After an error the transport may still use the buffer, so it is not reused.
       if (error === undefined) giveBuffer(buffer)
       if (error === undefined && !this.writable) session.keepAlive.took(platform.now())
       this.writes -= 1
@@ -213,7 +234,7 @@ export abstract class StreamWriter extends OutgoingBytes {
     this.#hold()
   }
 
-  // Nothing more leaves until the transport says so: a peer that never lets it is given up.
+  // Nothing leaves until the transport drains: starts the timeout for a peer that does not read.
   #hold(): void {
     const { platform, session } = this.#host
     session.keepAlive.blocked(true, platform.now())
@@ -222,22 +243,22 @@ export abstract class StreamWriter extends OutgoingBytes {
 }
 
 /**
- * Where the connection before did not hold, so many acknowledgements leave in a millisecond, for so many milliseconds. What leaves in one go over a
- * link that breaks again is lost in one go, and a server that sends everything again reads nothing meanwhile: some have to get through.
+ * After a connection that failed, this many acknowledgements are sent per millisecond, for this
+ * many milliseconds. If the link breaks again, everything sent at once is lost at once, and a
+ * server that resends everything reads nothing meanwhile: some acknowledgements have to get
+ * through.
  */
 const carefulAcks = 8
 const carefulTime = 100
 
-/**
- * A careful start after a connection that did not hold: acknowledgements leave a few at a time, for a while.
- */
+/** Slows acknowledgements down for a while after a connection that failed. */
 export class Pace {
-  /** True while they are counted. */
+  /** True while acknowledgements are limited. */
   careful = false
   #since = -1
   #acked = 0
 
-  /** How many may leave now. A timer that comes late lets all of them go. */
+  /** Number of acknowledgements that may be sent now; unlimited once the time is over. */
   room(now: number): number {
     if (this.#since < 0) this.#since = now
     const passed = now - this.#since
@@ -247,25 +268,30 @@ export class Pace {
       : Number.POSITIVE_INFINITY
   }
 
-  /** So many have left. */
+  /** Counts acknowledgements that were sent. */
   handleSent(count: number): void {
     this.#acked += count
   }
 }
 
-/** Microtasks without news after which a turn counts as over: a loop over messages that are there needs fewer from one to the next. */
+/**
+ * Number of microtasks without new output after which a turn counts as over; more than a loop over
+ * buffered messages takes between two of them.
+ */
 const quietHops = 8
 
 /**
- * The end of a turn of the event loop, when what was gathered in it leaves together: one call back for all who asked.
+ * The end of a turn of the event loop, when gathered output is sent: one callback for all requests.
  */
 export class TurnEnd {
   readonly #later: (callback: () => void) => void
   readonly #hops: number
   readonly #callback: () => void
-  /** Hops until the callback; below 0 when one is under way that no caller needs, 0 when none is under way. */
+  /**
+   * Hops until the callback; below 0 when a scheduled one was cancelled, 0 when none is scheduled.
+   */
   #left = 0
-  /** A caller is not patient. */
+  /** One of the requests is not patient. */
   #soon = false
 
   constructor({ turnEnd, microtask }: Platform, callback: () => void) {
@@ -275,11 +301,12 @@ export class TurnEnd {
   }
 
   /**
-   * Asks for the callback before this turn has ended. Where its end is not signalled: after a microtask, or, if `patient`, once several had no news.
-   * True when no callback was waiting for it.
+   * Requests the callback before this turn ends. On platforms that do not signal the end: after a
+   * microtask or, if `patient`, after several without a request.
+   * True when no request was pending.
    */
   ask(patient: boolean): boolean {
-    // What is due sooner serves as well.
+    // An earlier callback serves this request, too.
     if (this.#soon) return false
     const left = this.#left
     this.#soon = !patient
@@ -288,7 +315,7 @@ export class TurnEnd {
     return left <= 0
   }
 
-  /** No caller waits any more. */
+  /** Cancels all requests. */
   cancel(): void {
     if (this.#left > 0) this.#left = -1
     this.#soon = false

@@ -1,26 +1,30 @@
 /**
- * One arrival of a message: its topic and flags, what it came in through, what it costs to hold, and its acknowledgement, which is decided at most once.
+ * One arrival of a message: topic, flags, filter, memory cost, and its acknowledgement, which is
+ * decided at most once.
  */
 import { Printed } from '../../printing.js'
 import type { QoS } from '../../wire/packets.js'
 import type { PublishView } from '../../wire/publish.js'
 import { noTicket } from '../session/receive-window.js'
 
-/** Takes the outcome of a message: the session, or what several consumers share. */
+/** Receives the outcome of a message: the session, or an object shared by several consumers. */
 export interface Settler {
   settle(ticket: number, reasonCode: number): boolean
-  /** Of the message that it was made for, where those have one. */
+  /** Identifier of the message, where it has one. */
   readonly id?: string | undefined
-  /** A consumer is done with its share, though others are not. */
+  /** One consumer has finished; others have not. */
   handleTurnEnd?(): void
-  /** One of several consumers leaves it to the others; false when it is the last and no outcome was decided. */
+  /**
+   * One of several consumers leaves the decision to the others. False when it is the last one and
+   * none has decided.
+   */
   giveUp?(): boolean
 }
 
 /** What the first byte of a PUBLISH says. */
 type Head = Pick<PublishView, 'qos' | 'retain' | 'dup'>
 
-/** What is known of a message without a look at where it lies. */
+/** Everything about an incoming message except its bytes. */
 export abstract class Arrival extends Printed implements Head {
   abstract topic: string
   abstract qos: QoS
@@ -38,7 +42,7 @@ export abstract class Arrival extends Printed implements Head {
     this.#size = size
   }
 
-  /** It is this arrival from now on. */
+  /** Initialises or reuses this object for an arrival. */
   protected arrive(head: Head, topic: string, ticket: number, origin: object | undefined): void {
     this.topic = topic
     this.qos = head.qos
@@ -49,7 +53,7 @@ export abstract class Arrival extends Printed implements Head {
     this.#origin = origin
   }
 
-  /** True once its outcome is decided. */
+  /** True once the outcome is decided. */
   get settled(): boolean {
     return this.#settled
   }
@@ -57,14 +61,14 @@ export abstract class Arrival extends Printed implements Head {
   get ticket(): number {
     return this.#ticket
   }
-  /** What this message came in through, for those who route it. */
+  /** The filter that this message came in through. */
   get origin(): object | undefined {
     return this.#origin
   }
   set origin(origin: object | undefined) {
     this.#origin = origin
   }
-  /** Bytes that holding this message costs; 0 of one that was never to be held. */
+  /** Memory cost in bytes; 0 for a message that was only shown, never held. */
   get size(): number {
     return this.#size
   }
@@ -76,14 +80,14 @@ export abstract class Arrival extends Printed implements Head {
     return this.#settler.id
   }
 
-  /** Leaves the outcome to the other consumers of this message; false when no other consumer would decide it. */
+  /** Leaves the outcome to other consumers of this message; false when there is none. */
   giveUp(): boolean {
     if (this.#settler.giveUp?.() !== true) return false
     this.#settled = true
     return true
   }
 
-  /** Decides the outcome; false when it was decided before or the session is gone. */
+  /** Decides the outcome; false when it was already decided or the session is gone. */
   settle(reasonCode: number): boolean {
     if (this.#settled) return false
     this.#settled = true
@@ -91,10 +95,13 @@ export abstract class Arrival extends Printed implements Head {
   }
 }
 
-/** True for a message that is not settled. */
+/** True for an unsettled message. */
 export const isOwed = ({ settled }: Arrival): boolean => !settled
 
-/** One message for several consumers: acknowledged when all have settled, as a success if any succeeded. */
+/**
+ * One message for several consumers: acknowledged when all have settled, as success if any of them
+ * succeeded.
+ */
 export class SharedOutcome implements Settler {
   readonly #settler: Settler
   readonly #ticket: number

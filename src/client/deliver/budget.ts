@@ -1,9 +1,12 @@
 /**
- * The memory budget for messages that wait to be read: what fits, and the end of a connection that brings more.
+ * The memory budget for messages that wait to be read: what fits, and what happens when more
+ * arrives.
  *
- * Readers of QoS 1 and 2 lose nothing by it. Where the transport can be paused, nothing is read while a reader makes room, on 5.0 too: some brokers
- * forget retained messages that were in flight when a connection ended, others send all of a session again. Else what had no room stays unacknowledged,
- * and comes again on the next connection. It must never keep the answer from a program that waits for one.
+ * QoS 1 and 2 messages are never lost by it. Where the transport can be paused, reading stops until
+ * a reader has made room. This is preferred on 5.0 too: some brokers forget retained messages that
+ * were in flight when a connection ended, others resend the whole session. Otherwise, messages
+ * without room stay unacknowledged and are redelivered on the next connection. The answer that a
+ * program waits for is always let in.
  */
 
 import { MqttError } from '../../errors.js'
@@ -17,33 +20,34 @@ import type { DropReport } from './drop-report.js'
 import type { DeliverHost } from './ports.js'
 
 /**
- * Over the budget: how often it is looked whether what is held has been handed out, and how many looks without progress end that wait. Milliseconds.
+ * While over budget: how often progress is checked, in milliseconds, and after how many checks
+ * without progress the wait ends.
  */
 const lookAgain = 100
 const mostIdleLooks = 10
-/** The same where nothing is read meanwhile: a handler may take ten seconds for a message. */
+/** The same while reading is paused: a handler may take ten seconds for one message. */
 const mostIdleHolds = 100
 
-/** What the messages of one client may take. */
+/** The memory budget of one client. */
 export class Budget {
   /** Bytes of messages that are buffered or held. */
   bytes = 0
-  /** There was no room for a message: this connection brings no more at QoS 1 and 2. */
+  /** A message had no room: this connection delivers no more QoS 1 and 2 messages. */
   overdrawn = false
-  /** Bytes of the largest message so far, of those that fit: with all its copies. */
+  /** Bytes of the largest message so far that fits the budget, including all its copies. */
   largest = 0
-  /** The same of all that were taken. */
+  /** The same, also for messages whose copies together exceed the budget. */
   widest = 0
-  /** What comes now was counted before. */
+  /** What comes in now was already counted. */
   granted = false
   readonly #host: DeliverHost<Consumer>
   readonly #drops: DropReport
-  /** Bytes that it has left beside what is held elsewhere. */
+  /** Bytes of the budget left after what the connection itself holds. */
   #room = 0
   #stopLook: CancelTimer | undefined
-  /** Messages that had no room. */
+  /** Number of messages that had no room. */
   #refused = 0
-  /** Reading of one connection, stopped until the application has made room. */
+  /** The reader that is paused until the application makes room. */
   #holds: PacketReader | undefined
 
   constructor(host: DeliverHost<Consumer>, drops: DropReport) {
@@ -56,12 +60,15 @@ export class Budget {
     this.#room = this.#host.options.memoryBudget - this.#host.connections.held
   }
 
-  /** Bytes come in, or go. */
+  /** Adds or subtracts held bytes. */
   add(change: number): void {
     this.bytes += change
   }
 
-  /** True when a message of this size may be kept, so often; one that may not is dealt with. */
+  /**
+   * True when a message of this size may be held in so many copies. Otherwise the message has been
+   * dropped, refused or left to redelivery.
+   */
   affords(size: number, topic: string, ticket: number, qos: QoS, copies = 1): boolean {
     const all = size * copies
     const { memoryBudget } = this.#host.options
@@ -81,7 +88,8 @@ export class Budget {
     this.#stopLook?.()
   }
 
-  // A program that waits for the answer to its request makes no room before that has come. Other subscriptions may hold what comes on its topic, too.
+  // A program that waits for the answer to its request makes no room before it has come. Other
+  // messages on that topic are let in, too.
   #answers(topic: string): boolean {
     const { options, session } = this.#host
     const { asking, answersOn } = session.sendWindow
@@ -91,12 +99,14 @@ export class Budget {
   #exceeds(size: number, all: number, topic: string, ticket: number, qos: QoS): boolean {
     const { memoryBudget } = this.#host.options
     if (size > memoryBudget) {
-      // It alone is too much, and would be again on the next connection: it is refused, not the server.
+      // Larger than the whole budget, now and on every connection: the message is refused, the
+      // connection stays.
       this.#drops.handleTooLarge(topic, qos, size, memoryBudget, 'memoryBudget')
       if (ticket !== noTicket) this.#host.settle(ticket, 0x97)
       return false
     }
-    // One may always come: what else is held goes by itself. At QoS 0 it comes for few enough readers.
+    // With nothing held, one message may always come: nothing has to leave first. At QoS 0, only if
+    // all its copies fit.
     const isAlone = this.bytes === 0
     const fits =
       this.bytes + all <= this.#room || (isAlone && (ticket !== noTicket || all <= memoryBudget))
@@ -104,7 +114,7 @@ export class Budget {
       if (!fits) this.#drops.add(topic)
       return fits
     }
-    // Behind one that is too much for its many readers nothing is read before they are done.
+    // A message whose copies exceed the budget pauses reading until its readers are done.
     if (isAlone && all > memoryBudget) this.#waitsForReaders()
     if ((fits && !this.overdrawn) || this.#waitsForReaders()) return true
     this.#host.session.receiveWindow.takeBack()
@@ -113,16 +123,16 @@ export class Budget {
     return false
   }
 
-  // The message that had no room is taken; nothing behind it is read before there is room for another.
+  // Takes this message and pauses reading until there is room for another.
   #waitsForReaders(): boolean {
     const { connections, options, platform, session, states } = this.#host
     const reader = connections.current?.reader
     if (this.overdrawn || states.stopping || reader?.pausable !== true || !this.#isPassive)
       return false
     if (this.#holds === reader) return true
-    // An earlier connection has brought the one message too many, and it is here still.
+    // An earlier connection has already exceeded the budget by one message, which is still held.
     if (this.bytes > options.memoryBudget) return false
-    // The look of an earlier connection is of no use any more.
+    // The check of an earlier connection is obsolete.
     this.#stopLook?.()
     let least = Number.POSITIVE_INFINITY
     let idle = 0
@@ -149,7 +159,7 @@ export class Budget {
     return true
   }
 
-  // A reader is at work, and waits for no answer of the server.
+  // True when a reader is active and the application waits for no answer of the server.
   get #isPassive(): boolean {
     return this.#isRead && !this.#host.session.sendWindow.awaits
   }
@@ -161,14 +171,16 @@ export class Budget {
     )
   }
 
-  // There will be a reader once a SUBSCRIBE is answered, and that answer may come behind everything that has no room.
+  // True when a SUBSCRIBE is unanswered: its reader starts with the SUBACK, which may be behind
+  // messages without room.
   get #isAwaited(): boolean {
     return [...this.#host.subscriptions.consumers].some(
       ({ ended, subscription }) => !ended && subscription.granted.length === 0,
     )
   }
 
-  // What had no room is redelivered on the next connection. What is held is handed out before, while there is a reader: otherwise it would be redelivered, too.
+  // Closes the connection, so that what had no room is redelivered. Before that, waits until
+  // readers have drained the buffers; otherwise those messages would be redelivered too.
   #overdraw(): void {
     const { platform, session } = this.#host
     const { negotiated } = session
@@ -177,7 +189,7 @@ export class Budget {
     let refused = 0
     let idle = 0
     const look = (): void => {
-      // The end of the client is orderly, and says goodbye by itself.
+      // A client that ends closes its connection in order.
       if (
         session.state !== 'connected' ||
         session.negotiated !== negotiated ||
@@ -200,7 +212,7 @@ export class Budget {
   }
 }
 
-/** Why the budget ends a connection. */
+/** The error with which the budget ends a connection. */
 function overBudget(): MqttError {
   return new MqttError('ERR_CONNECTION_LOST', 'memory budget spent', {
     outcome: 'unknown',

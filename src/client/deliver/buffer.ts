@@ -1,7 +1,6 @@
 /**
- * The messages that wait to be read from one consumer, with what they take of its limits and of the budget of the client.
- *
- * It never drops or settles anything by itself.
+ * The messages that wait for one consumer, counted against its own limits and the client's memory
+ * budget; and the policies that drop them. `ReceiveBuffer` itself never drops or settles a message.
  */
 
 import { type Linked, Queue } from '../../common/queue.js'
@@ -14,15 +13,15 @@ import { isOwed } from './arrival.js'
 import type { DeliveredMessage } from './message.js'
 import type { ConsumerHost, Holdings, Sweepable } from './ports.js'
 
-/** A queue with an account. */
+/** The buffer of one consumer. */
 export class ReceiveBuffer {
   readonly messages: MessageQueue
   readonly #config: ConsumerConfig
   readonly #shared: Pick<Holdings, 'budget' | 'unmoved'>
-  /** How many of the youngest lie in memory that others may share. */
+  /** Number of the newest messages that still lie in shared memory. */
   #unmoved = 0
   #bytes = 0
-  /** Messages that are owed no acknowledgement. */
+  /** Messages that need no acknowledgement. */
   #spare = 0
 
   constructor(
@@ -35,19 +34,19 @@ export class ReceiveBuffer {
     this.messages = keyOf === undefined ? new Ring() : new KeyedQueue(keyOf)
   }
 
-  /** False when none waits that is owed no acknowledgement. */
+  /** True when a message waits that needs no acknowledgement. */
   get hasSpare(): boolean {
     return this.#spare > 0
   }
 
-  /** True when there are more than the limits allow. One always fits, however large. */
+  /** True when the buffer is over its limits. A single message always fits, whatever its size. */
   get exceeds(): boolean {
     const { buffer, bufferBytes } = this.#config
     const { length } = this.messages
     return length > buffer || (length > 1 && this.#bytes > bufferBytes)
   }
 
-  /** True when one more of this size is within the limits. */
+  /** True when one more message of this size fits the limits. */
   fits(size: number): boolean {
     const { buffer, bufferBytes } = this.#config
     const { length } = this.messages
@@ -67,14 +66,14 @@ export class ReceiveBuffer {
     return message
   }
 
-  /** Takes out the oldest that is wanted. */
+  /** Removes the oldest matching message. */
   remove(wanted: (message: DeliveredMessage) => boolean): DeliveredMessage | undefined {
     const message = this.messages.take(wanted)
     if (message !== undefined) this.#count(-message.size, message)
     return message
   }
 
-  /** Takes out all, in the order of arrival. */
+  /** Removes all messages, in the order of arrival. */
   drain(): DeliveredMessage[] {
     this.#shared.budget.add(-this.#bytes)
     this.#bytes = 0
@@ -82,7 +81,10 @@ export class ReceiveBuffer {
     return this.messages.drain()
   }
 
-  /** Messages move out of memory that they may keep alive by themselves; out of read windows only when they must. */
+  /**
+   * Copies messages out of memory that they alone would keep alive; out of read windows only with
+   * `must`.
+   */
   moveOut(must: boolean): void {
     this.messages.youngest(must ? this.messages.length : this.#unmoved, (message) =>
       message.moveOut(must),
@@ -97,39 +99,41 @@ export class ReceiveBuffer {
   }
 }
 
-/** What a consumer keeps messages in. */
+/** What a consumer stores its messages in. */
 export interface MessageQueue
   extends Pick<
     Ring<DeliveredMessage>,
     'length' | 'push' | 'shift' | 'take' | 'find' | 'drain' | 'youngest'
   > {
-  /** A message that `shift` gave is done with. */
+  /** A message that `shift` returned is done. */
   free?(message: DeliveredMessage): void
 }
 
-/** Messages with one key. The first is handled, or ready to be. */
+/** The messages of one key. The first one is being handled or ready. */
 interface Lane {
   readonly key: unknown
   readonly messages: Ring<DeliveredMessage>
 }
 
-/** Where a message stands. */
+/** A message with its lane, in the list of all that wait. */
 interface Place extends Linked<Place> {
   readonly message: DeliveredMessage
   readonly lane: Lane
 }
 
 /**
- * The queue of a handler with an order by key: messages of one key come out one at a time, in the order of arrival; keys do not wait for each other.
+ * The queue of a handler with `order` by key: messages of one key come out one at a time, in the
+ * order of arrival; keys do not wait for each other.
  *
- * It never gives out a message while another one of its key is handled: `free` ends that. Its cost for a message does not grow with its length.
+ * A message is never given out while another of its key is being handled; `free` ends that. The
+ * cost of `push` and `shift` does not grow with the length.
  */
 export class KeyedQueue implements MessageQueue {
   readonly #keyOf: (message: DeliveredMessage) => unknown
-  /** Those that wait, in the order of arrival. */
+  /** Waiting messages, in the order of arrival. */
   readonly #queue = new Queue<Place>()
   readonly #lanes = new Map<unknown, Lane>()
-  /** Of those that wait or are handled. */
+  /** Places of messages that wait or are being handled. */
   readonly #places = new Map<DeliveredMessage, Place>()
   readonly #ready = new Ring<DeliveredMessage>()
 
@@ -152,7 +156,7 @@ export class KeyedQueue implements MessageQueue {
     if (lane.messages.length === 1) this.#ready.push(message)
   }
 
-  /** The next whose key is free. */
+  /** The next message whose key is free. */
   shift(): DeliveredMessage | undefined {
     const message = this.#ready.shift()
     if (message !== undefined) this.#queue.remove(this.#places.get(message) as Place)
@@ -205,24 +209,25 @@ export class KeyedQueue implements MessageQueue {
   }
 }
 
-/** The consumer, as its policy sees it. */
+/** A consumer, as its overflow policy sees it. */
 export interface Dropping {
   readonly config: ConsumerConfig
   readonly buffer: ReceiveBuffer
-  /** Where it is counted what was dropped. */
+  /** Holds the count of dropped messages. */
   readonly subscription: { dropped: number }
-  /** True from when the client began to end. */
+  /** True once the client has begun to end. */
   readonly closing: boolean
-  /** True when nothing more comes. */
+  /** True when nothing more comes in. */
   readonly ended: boolean
-  /** True while it takes messages and hands them out. */
+  /** True while messages are taken in and handed out. */
   readonly open: boolean
 }
 
 /**
- * What is dropped when more waits than the limits of a consumer allow.
+ * Decides which messages are dropped when a consumer's limits are exceeded.
  *
- * It acts only after the consumer had a turn since the buffer filled: a burst within one read is not the consumer's fault.
+ * It acts only after the consumer has had a turn since the buffer filled: a burst within one read
+ * is not the consumer's fault.
  */
 export class OverflowPolicy {
   readonly #host: ConsumerHost
@@ -234,14 +239,15 @@ export class OverflowPolicy {
     this.#consumer = consumer
   }
 
-  /** True when a message may wait; one that may not is dropped. */
+  /** True when a message may wait; otherwise it was dropped. */
   makeRoom(message: DeliveredMessage): boolean {
     if (this.#consumer.buffer.fits(message.size)) this.#filledAt = -1
     else if (this.#filledAt < 0) this.#filledAt = this.#host.turns.readerTurn()
     if (this.#filledAt < 0 || this.#filledAt === this.#host.turns.readerTurns) return true
     const { overflow } = this.#consumer.config
     if (overflow === 'drop-newest') return this.drop(message)
-    // Backpressure: Receive Maximum stops what is owed an acknowledgement, so only the rest can be in excess.
+    // Backpressure: Receive Maximum limits messages that need an acknowledgement, so only the
+    // others can exceed the limits.
     const any = overflow === 'drop-oldest'
     if (!any && !message.settled) return true
     while (!this.#consumer.ended && !this.#consumer.buffer.fits(message.size))
@@ -253,7 +259,10 @@ export class OverflowPolicy {
     return true
   }
 
-  /** The reader had a turn: what is too much goes, also when nothing further can come. False when there is nothing to look after. */
+  /**
+   * Called after the reader had a turn: drops the excess, even if nothing more comes in. False when
+   * there is nothing left to watch.
+   */
   relieve(): boolean {
     const consumer = this.#consumer
     const { buffer, overflow } = consumer.config
@@ -267,21 +276,22 @@ export class OverflowPolicy {
         })
       this.dropOldest((message) => (youngest ?? message) === message)
     }
-    // As much as fits, or all that the server may send: the oldest keeps it from sending. To drop another would free nothing.
+    // The buffer is as full as it or Receive Maximum allows, and its oldest message blocks the
+    // server. Dropping any other message would free nothing.
     const { oldestTicket } = receiveWindow
     const blocks = (): boolean =>
       receiveWindow.full &&
       messages.length >= Math.min(buffer, receiveWindow.open) &&
       messages.find(isOwed)?.ticket === oldestTicket
     while (consumer.open && overflow === 'drop-oldest' && blocks()) {
-      // The last one stays to be read: it goes when another comes.
+      // The last message stays readable: it is dropped when another one comes.
       if (messages.length === 1) messages.find(isOwed)?.settle(0)
       else this.dropOldest(() => true)
     }
     return consumer.open && messages.length > 0
   }
 
-  /** Drops the oldest that is wanted; false without one. */
+  /** Drops the oldest matching message; false when there is none. */
   dropOldest(wanted: (message: DeliveredMessage) => boolean): boolean {
     const oldest = this.#consumer.buffer.remove(wanted)
     if (oldest === undefined) return false
@@ -289,10 +299,10 @@ export class OverflowPolicy {
     return true
   }
 
-  /** Lets a message go unread, and says that it does not fit. */
+  /** Drops a message unread and counts it. */
   drop(message: DeliveredMessage): false {
     const consumer = this.#consumer
-    // While the client ends it stays unacknowledged; what the session keeps comes again, and is not lost.
+    // While the client ends, it stays unacknowledged: the session redelivers it, so it is not lost.
     if (!consumer.closing) message.settle(0)
     if (message.settled || this.#host.states.sessionEnds) {
       consumer.subscription.dropped += 1
@@ -303,7 +313,7 @@ export class OverflowPolicy {
   }
 }
 
-/** Looks after buffers that are not empty. */
+/** Runs the overflow policies of all buffers that are not empty. */
 export class OverflowSweep {
   readonly #platform: Platform
   readonly #policies = new SparseSet<Sweepable>()
@@ -313,13 +323,13 @@ export class OverflowSweep {
     this.#platform = platform
   }
 
-  /** Its consumer has more to read. */
+  /** A consumer has something to read. */
   add(policy: Sweepable): void {
     this.#policies.add(policy)
     this.queue()
   }
 
-  /** Looks at all of them when the turn has ended. */
+  /** Runs all policies after the current turn. */
   queue(): void {
     if (this.#queued || this.#policies.size === 0) return
     this.#queued = true
@@ -330,9 +340,9 @@ export class OverflowSweep {
   }
 }
 
-/** The turns of one client's consumers. */
+/** Counts the turns in which the consumers of one client could run. */
 export class ReaderTurns {
-  /** Rises when consumers had a turn since `readerTurn` was called last. */
+  /** Rises when consumers had a turn since the last call of `readerTurn`. */
   readerTurns = 0
   readonly #platform: Platform
   #counting = false
@@ -341,7 +351,10 @@ export class ReaderTurns {
     this.#platform = platform
   }
 
-  /** Gives `readerTurns`, which rises once consumers have had their turn: they have theirs after all reads of this one. */
+  /**
+   * Returns `readerTurns`, and makes it rise once consumers could run, which is after all reads of
+   * this turn.
+   */
   readerTurn(): number {
     if (!this.#counting) {
       this.#counting = true

@@ -1,8 +1,10 @@
 /**
- * One consumer, as those see it who route messages to filters and to readers: where messages are pushed in, and how it ends.
+ * One consumer as the router sees it: messages are pushed in, and it ends in one of several ways.
  *
- * What waits is in its `ReceiveBuffer`, what was handed out in `Outstanding`; applications read it by a `SubscriptionHandle`, or by the handler of a
- * `listen`. It never acknowledges a message that was not handed out, except those that its overflow policy drops, or is about to.
+ * Waiting messages are in its `ReceiveBuffer`, messages handed out in `Unacknowledged`.
+ * Applications read it through a `SubscriptionHandle` or the handler of a `listen`. A message that
+ * was not handed out is never acknowledged, except with `ack: 'on-receive'`, at QoS 0, and when the
+ * overflow policy drops it or a reader leaves.
  */
 
 import { aborted, type Deferred, deferred, onAbort } from '../../common/abort.js'
@@ -18,7 +20,7 @@ import { OverflowPolicy, ReceiveBuffer } from './buffer.js'
 import { BorrowedMessage, type DeliveredMessage } from './message.js'
 import type { ConsumerHost, MessageHandler, Origin } from './ports.js'
 
-/** What the application sees of a consumer, and hears from it. */
+/** The consumer as the application sees it. */
 export interface PublicFace extends Subscription {
   granted: readonly Grant[]
   dropped: number
@@ -27,24 +29,24 @@ export interface PublicFace extends Subscription {
 
 /** A bounded buffer between the connection and its reader. */
 export class Consumer {
-  /** Settles with the grant. */
+  /** Resolves with the grant. */
   declare ready: Promise<Subscription>
   declare subscription: PublicFace
-  /** Called once when it ends, to let go of what waits for that. */
+  /** Called once at its end, to release what waits for it. */
   declare onLeave: (() => void) | undefined
   readonly config: ConsumerConfig
-  /** Distinguishes its messages from those of others. */
+  /** Identifies this consumer's messages in shared memory. */
   readonly mark = Symbol()
   readonly buffer: ReceiveBuffer
   readonly readers: Readers
   readonly unacknowledged: Unacknowledged
   readonly #host: ConsumerHost
   readonly #overflow: OverflowPolicy
-  /** Shown to the handler again and again. */
+  /** The message object reused for a handler of borrowed messages. */
   #shown: BorrowedMessage | undefined
-  /** The client ends: from now on only messages are delivered that the broker will not redeliver. */
+  /** The client ends: only messages that the broker will not redeliver are still delivered. */
   closing = false
-  /** Nothing more comes: what is buffered can still be read. */
+  /** Nothing more comes in; what is buffered can still be read. */
   ended = false
   #detached = false
 
@@ -62,12 +64,12 @@ export class Consumer {
     this.#overflow = new OverflowPolicy(host, this)
   }
 
-  /** How many messages wait. */
+  /** Number of buffered messages. */
   get size(): number {
     return this.buffer.messages.length
   }
 
-  /** True while a turn runs that `disconnect()` waits for, or will run. */
+  /** True while `disconnect()` has to wait for a turn that runs or will run. */
   get busy(): boolean {
     const { unacknowledged } = this
     return (
@@ -76,17 +78,20 @@ export class Consumer {
     )
   }
 
-  /** True when a read is pending, so that what is buffered will be read. */
+  /** True when a reader is waiting, so that what is buffered will be read. */
   get attended(): boolean {
     return this.readers.attended
   }
 
-  /** True while it takes messages and hands them out. */
+  /** True while messages are taken in and handed out. */
   get open(): boolean {
     return !this.ended && !this.closing
   }
 
-  /** True when a message may be shown while it is read, and does not have to wait for its turn. */
+  /**
+   * True when a message may be shown to the handler while it is being read, without waiting behind
+   * others.
+   */
   get mayShow(): boolean {
     if (
       this.readers.handler?.takesShown !== true ||
@@ -98,7 +103,10 @@ export class Consumer {
     return this.open && this.subscription.granted.length > 0
   }
 
-  /** Shows a message to a handler where it was read. Only while `mayShow`. @param shift how far places in the piece lie before those in the view */
+  /**
+   * Shows a message to a handler in the memory it was read into. Only while `mayShow`. @param shift
+   * subtracted from positions in the view to give positions in the piece
+   */
   show(
     view: PublishView,
     topic: string,
@@ -114,7 +122,7 @@ export class Consumer {
     if (this.readers.handler?.handleShown(message) !== true) this.#shown = undefined
   }
 
-  /** Takes a message, or drops one, as the overflow policy says. */
+  /** Takes a message in, or drops one, as the overflow policy says. */
   push(message: DeliveredMessage): void {
     if (this.ended || (this.closing && !isLast(message))) return this.#decline(message)
     if (!message.settled && this.subscription.granted.length > 0 && !this.closing)
@@ -130,25 +138,32 @@ export class Consumer {
     this.readers.handler?.handleReadable()
   }
 
-  /** Granted: what waited meanwhile is received now, and not given back any more. */
+  /**
+   * The subscription is granted: `ack: 'on-receive'` now applies to what came before the SUBACK,
+   * too.
+   */
   handleGranted(): void {
     for (const message of this.unacknowledged.messages) this.#receive(message)
     this.buffer.messages.youngest(this.size, (message) => this.#receive(message))
   }
 
-  // Who asked for QoS 0 never delays an acknowledgement.
+  // A reader that asked for QoS 0 never delays an acknowledgement.
   #receive(message: DeliveredMessage): void {
     if (this.config.ack === 'on-receive' || (message.origin as Origin).qosOf(this) === 0)
       message.settle(0)
   }
 
-  // Too late: kept for the next subscription on its filter, or dropped, as this one was left.
+  // The consumer has ended: the message is kept for the next subscription on its filter after
+  // `detach`, otherwise dropped.
   #decline(message: DeliveredMessage): void {
     if (this.#detached && !message.settled) this.#host.router.requeue([message])
     else this.#overflow.drop(message)
   }
 
-  /** Nothing more will come: what is buffered can still be read, then the end or the error shows. */
+  /**
+   * Nothing more comes in: what is buffered can still be read, then the reader sees the end or the
+   * error.
+   */
   end(error: MqttError | undefined): void {
     if (this.ended) return
     this.ended = true
@@ -159,18 +174,19 @@ export class Consumer {
   }
 
   /**
-   * The client ends: what is buffered is let go, and running turns go on. But for the `last` time, what would not come again is handed out still;
-   * `staying`: more of that may come.
+   * The client ends: buffered messages are released, running turns continue. Unless `last`,
+   * messages that the broker will not redeliver are still handed out. `staying`: more of those may
+   * come.
    */
   close(staying: boolean, last = false): void {
     this.closing = true
     while (this.#overflow.dropOldest((message) => last || !isLast(message)));
-    // After the buffer: a handler that gives a message up takes the next one.
+    // After the buffer is emptied, because a handler that gives up a message takes the next one.
     this.readers.handler?.handleClosing()
     if (!staying) this.readers.end(undefined)
   }
 
-  /** Ends it in the given way: acknowledges or keeps what was not read, and informs the owner. */
+  /** Ends it as asked: unread messages are acknowledged or kept, and its filters are released. */
   leave(how: 'unsubscribe' | 'detach' = this.config.onExit): void {
     const { subscriptions, router } = this.#host
     if (this.closing) {
@@ -179,7 +195,7 @@ export class Consumer {
       this.close(false, true)
       return this.#host.handleTurnEnd()
     }
-    // Its filter is gone: what was not read has nowhere to go back to.
+    // The filter is gone, so there is nothing to put unread messages back to.
     if (this.ended) return router.requeue(this.discard(how === 'unsubscribe'))
     this.#detached = how === 'detach'
     const kept = this.discard(!this.#detached)
@@ -188,24 +204,28 @@ export class Consumer {
     router.requeue(kept)
   }
 
-  /** Empties the buffer and the hands: acknowledges (counted as dropped), or gives back what is owed in the order of arrival. */
+  /**
+   * Empties the buffer. With `acknowledge`, unread messages are acknowledged and counted as
+   * dropped; otherwise, all unacknowledged messages are returned in the order of arrival.
+   */
   discard(acknowledge: boolean): DeliveredMessage[] {
     if (!acknowledge)
       return [...this.unacknowledged.messages.splice(0), ...this.buffer.drain()].filter(isOwed)
     this.unacknowledged.endTurn()
-    // What is buffered will not be read. What is in hand stays there.
+    // Messages already handed out stay with the application.
     for (const message of this.buffer.drain()) this.#overflow.drop(message)
     return []
   }
 }
 
-// Its filter is being left, so that this is the last chance; or it is a share that no other member of the group will get.
+// True when the broker will not deliver this message again: its filter is being left, or it is a
+// share that no other member of the group gets.
 function isLast({ origin, settled }: DeliveredMessage): boolean {
   const { state, grouped } = origin as Origin
   return state === 'leaving' || (grouped && settled)
 }
 
-// A message whose key function fails keeps the order of its topic.
+// The key of a message. If the key function throws, the topic is the key.
 function keyed(
   host: ConsumerHost,
   message: DeliveredMessage,
@@ -221,26 +241,26 @@ function keyed(
 
 /** The readers of a consumer. */
 export class Readers {
-  /** Of `listen`. */
+  /** The handler of `listen`. */
   handler: MessageHandler | undefined
-  /** A loop runs. */
+  /** True while a `for await` loop runs. */
   iterating = false
   readonly #platform: Platform
-  /** Calls that wait. */
+  /** Calls of `next()` that wait. */
   readonly calls = new Ring<Deferred<Message | undefined>>()
-  /** No message will come. */
+  /** Set when no message will come any more. */
   #over: { readonly error: MqttError | undefined } | undefined
 
   constructor(platform: Platform) {
     this.#platform = platform
   }
 
-  /** True when a read is pending, so that what is buffered will be read. */
+  /** True when a reader is waiting, so that what is buffered will be read. */
   get attended(): boolean {
     return this.iterating || this.calls.length > 0 || this.handler !== undefined
   }
 
-  /** A call waits for a message that is not there. @throws MqttError what ended the reading */
+  /** Waits for the next message. @throws MqttError the reason why reading has ended */
   wait({ signal, timeout }: NextOptions): Promise<Message | undefined> {
     if (this.#over?.error !== undefined) throw this.#over.error
     if (this.#over !== undefined) return Promise.resolve(undefined)
@@ -258,7 +278,7 @@ export class Readers {
     })
   }
 
-  /** No message will come any more: with an error, or in order. What was said first holds. */
+  /** No message will come any more, with an error or without. The first call decides. */
   end(error: MqttError | undefined): void {
     this.#over ??= { error }
     for (const call of this.calls.drain()) {
@@ -268,14 +288,14 @@ export class Readers {
   }
 }
 
-/** Messages in hand that are not looked through. */
+/** Below this number, handed-out messages are not searched for settled ones. */
 const leastSweep = 64
 
 /**
- * The messages of one consumer that were handed out and are not done with.
+ * The messages of one consumer that were handed out and are not done.
  *
- * With automatic acknowledgement a turn runs from handing a message out to asking for the next one; with `'manual'` to `ack()`; a handler says when it is
- * done. A message that was not handed out is never acknowledged.
+ * With `ack: 'auto'`, a turn lasts from handing out a message until the reader asks for the next
+ * one; with `'manual'`, until `ack()`. A handler's turn ends with the handler.
  */
 export class Unacknowledged {
   messages: DeliveredMessage[] = []
@@ -292,30 +312,34 @@ export class Unacknowledged {
     this.#readers = readers
   }
 
-  /** True while a turn runs that `disconnect()` waits for: a loop body, a handler, or a message whose acknowledgement is still owed. */
+  /**
+   * True while a turn runs that `disconnect()` waits for: a loop body, a handler, or an
+   * unacknowledged message.
+   */
   get busy(): boolean {
     const { handler, iterating } = this.#readers
     const ends = handler !== undefined || (iterating && this.#ack !== 'manual')
     return ends ? this.messages.length > 0 : this.messages.some((message) => !message.settled)
   }
 
-  /** Hands out the next message that waits. */
+  /** Hands out the next buffered message. */
   next(): DeliveredMessage | undefined {
     const host = this.#host
     const message = this.#buffer.shift()
     if (message !== undefined) this.handOut(message)
-    // A turn ended before, or it may have been the last that `disconnect()` waits for.
+    // The previous turn has ended; it may have been the last one that `disconnect()` waits for.
     host.handleTurnEnd()
     return message
   }
 
-  /** Hands one out. */
+  /** Hands out a message. */
   handOut(message: DeliveredMessage): DeliveredMessage {
     const { counters } = this.#host
     const ack = this.#ack
     if (counters !== undefined) counters.delivered += 1
     if (ack === 'on-receive') message.settle(0)
-    // What the application has settled is forgotten, not at each message, or many would cost a walk each. Handlers give back what they have.
+    // Removes messages that the application has settled: only when the list has doubled, because
+    // each pass walks all of them. Handlers release theirs one by one.
     if (
       ack === 'manual' &&
       this.messages.length >= this.#sweepAt &&
@@ -329,12 +353,12 @@ export class Unacknowledged {
     return message
   }
 
-  /** The reader asks for more, or leaves. Under 'manual' the application ends turns with `ack()`; borrowed messages end with the turn in every mode. */
+  /** The reader asks for more, or leaves. With 'manual', turns end with `ack()`. */
   endTurn(): void {
     if (this.#ack === 'manual') return
     const { messages } = this
     if (messages.length === 0) return
-    // One is what nearly every turn has.
+    // The usual case: one message.
     if (messages.length === 1) this.#endOne(messages.pop() as DeliveredMessage)
     else for (const message of messages.splice(0)) this.#endOne(message)
   }
@@ -344,10 +368,10 @@ export class Unacknowledged {
     message.release()
   }
 
-  /** A handler is done with one. */
+  /** A handler is done with a message. */
   release(message: DeliveredMessage): void {
     const { messages } = this
-    // What came last goes fastest.
+    // Usually the last one.
     if (messages.at(-1) === message) messages.pop()
     else if (messages.includes(message)) messages.splice(messages.indexOf(message), 1)
     message.release()

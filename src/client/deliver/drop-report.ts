@@ -1,5 +1,6 @@
 /**
- * Reports messages that came in and were dropped unread: at most once in an interval, with how many they were meanwhile; of each that was too large.
+ * Reports incoming messages that were dropped unread: at most once a second, with a count. Messages
+ * that were too large are reported one by one.
  */
 
 import { tally } from '../../common/counters.js'
@@ -10,7 +11,7 @@ import type { CancelTimer } from '../platform.js'
 import type { DeliveredMessage } from './message.js'
 import type { DeliverHost } from './ports.js'
 
-/** Losses are reported at most once in this many milliseconds. */
+/** Shortest time between two reports, in milliseconds. */
 const dropInterval = 1000
 
 /** Dropped messages of one client. */
@@ -19,19 +20,19 @@ export class DropReport {
   #count = 0
   #topic = ''
   #timer: CancelTimer | undefined
-  /** The log knows of one that was too large on this connection. */
+  /** A too large message on this connection has been logged. */
   #logged = false
 
   constructor(host: DeliverHost<unknown>) {
     this.#host = host
   }
 
-  /** A message of this topic was dropped. */
+  /** Counts a dropped message. */
   add(topic: string): void {
     tally(this.#host, 'dropped')
     this.#count += 1
     this.#topic = topic
-    // While the client ends: all at once, at its end.
+    // While the client ends, they are counted and reported once, at its end.
     if (this.#timer === undefined && !this.#host.states.stopping) this.#emit()
   }
 
@@ -40,7 +41,7 @@ export class DropReport {
     this.#logged = false
   }
 
-  /** A message of so many bytes was too large, where an option takes this many. */
+  /** A message of `size` bytes exceeded an option whose value is `limit`. */
   handleTooLarge(
     topic: string,
     qos: QoS,
@@ -78,7 +79,7 @@ export class DropReport {
     }
   }
 
-  /** The client is over: what was not reported is reported now. */
+  /** The client has ended: emits what is not reported yet. */
   stop(): void {
     this.#timer?.()
     this.#emit()

@@ -1,8 +1,10 @@
 /**
- * `listen`: a handler called with each message, in order, acknowledged when it is done, retried when it fails.
+ * `listen`: calls a handler with each message in order, acknowledges when it is done, and retries
+ * when it fails.
  *
- * A message is settled exactly once, or left alone (stop, detach, a failure after `disconnect()` began). Handlers run after the read that
- * brought their message, never inside it, and what they throw never escapes.
+ * A message is settled exactly once, or left unsettled (stop, detach, or a failure after
+ * `disconnect()` began). Handlers of owned messages run after the read that brought the message,
+ * never inside it. What handlers throw never escapes.
  */
 
 import { type Deferred, deferred } from '../../common/abort.js'
@@ -18,11 +20,11 @@ import type { Consumer, PublicFace } from './consumer.js'
 import type { DeliveredMessage } from './message.js'
 import type { DeliverHost, MessageHandler } from './ports.js'
 
-/** A handler that failed gets the message again this many times. */
+/** Number of retries of a failed handler. */
 const retries = 5
 /** Milliseconds before the first retry. */
 const firstRetryDelay = 100
-/** Most milliseconds before a retry. */
+/** Longest delay before a retry, in milliseconds. */
 const longestRetryDelay = 5000
 
 /** The implementation of {@link Handling}. */
@@ -71,17 +73,20 @@ export class HandlerLoop implements MessageHandler {
   readonly #handler: Handler
   readonly #options: CheckedListen
   readonly #acknowledge: boolean
-  /** Messages that wait for their next attempt: each gives its message up, unacknowledged. */
+  /** Functions that give up the messages waiting for a retry, unacknowledged. */
   readonly #retrying = new SparseSet<() => void>()
-  /** What those cost. */
+  /** Memory cost of those messages. */
   #retryingBytes = 0
-  /** Those whose time has come: with keys, they wait for a place. */
+  /** Retries that are due; with keys, they wait for a free place. */
   readonly #due = new Ring<() => void>()
-  /** A message that waits for its next attempt holds up its key alone, and takes no place. */
+  /** With keys, a message that waits for its retry holds up only its key, and takes no place. */
   readonly #keyed: boolean
   #running = 0
   #queued = false
-  /** A handler that is done at once comes back here: it is the loop that goes on, not a deeper call. */
+  /**
+   * True while the loop runs: a handler that is done at once returns here, instead of nesting
+   * calls.
+   */
   #looping = false
   #over: { readonly error: MqttError | undefined } | undefined
   #stopped = false
@@ -101,25 +106,25 @@ export class HandlerLoop implements MessageHandler {
     this.#keyed = keyOf !== undefined
     this.takesShown = lifetime === 'borrowed' && options.concurrency === 1 && !this.#keyed
     consumer.readers.handler = this
-    // A signal may have ended it before anybody could listen.
+    // A signal may have ended the consumer before this handler was attached.
     if (consumer.ended) this.handleEnd(undefined)
     this.handleReadable()
   }
 
-  /** What runs is not acknowledged any more: it is left to the next subscription. */
+  /** Stops handing out; messages in hand are left to the next subscription. */
   stop(): void {
     this.#stopped = true
     this.#consumer.leave('detach')
   }
 
-  /** Called again, without an error, when the client has ended. */
+  /** Called again without an error when the client has ended. */
   readonly handleEnd = (error?: MqttError): void => {
     this.#over ??= { error }
     if (this.#host.states.ended) this.handleClosing()
     this.#finish()
   }
 
-  // Once per burst, after the read that brought it.
+  // Runs once per burst, after the read that brought it.
   handleReadable(): void {
     if (this.#queued) return
     this.#queued = true
@@ -129,7 +134,7 @@ export class HandlerLoop implements MessageHandler {
     })
   }
 
-  // Without a wait: only when nothing else is under way.
+  // Calls the handler at once; used when nothing else is under way.
   handleShown(message: DeliveredMessage): boolean {
     this.#running += 1
     if (!this.#handle(message, 1)) return false
@@ -149,7 +154,7 @@ export class HandlerLoop implements MessageHandler {
   #run(): void {
     if (this.#looping) return
     this.#looping = true
-    // What can no longer be acknowledged is left to the session.
+    // Once the client has ended, nothing can be acknowledged: messages are left to the session.
     while (
       this.#running < this.#options.concurrency &&
       !this.#stopped &&
@@ -175,7 +180,7 @@ export class HandlerLoop implements MessageHandler {
     if (this.#handle(message, attempt)) this.#settle(message, 0)
   }
 
-  // True when the handler is done already, and well.
+  // Calls the handler; true when it has already succeeded.
   #handle(message: DeliveredMessage, attempt: number): boolean {
     try {
       const { hooks } = this.#host
@@ -223,7 +228,7 @@ export class HandlerLoop implements MessageHandler {
       this.#over ??= { error: failure }
       return this.stop()
     }
-    // What was acknowledged and released cannot be shown again.
+    // A message that was acknowledged and released cannot be shown again.
     if (verdict === 'retry' && !message.released) {
       this.#host.report(
         'MQWIRE_HANDLER_FAILED',
@@ -277,7 +282,7 @@ export class HandlerLoop implements MessageHandler {
 
   #finish(): void {
     if (this.#over === undefined) return
-    // After the end of the client nothing is waited for, not even a handler that may never return.
+    // Once the client has ended, nothing is waited for, not even a handler that never returns.
     const { states, subscriptions } = this.#host
     const { ended } = states
     const open =
@@ -302,7 +307,7 @@ function report(host: DeliverHost<Consumer>, cause: unknown, message: DeliveredM
   return error
 }
 
-/** What a failed handler means where no function decides. */
+/** The default verdict on a failed handler. */
 export function usual(
   onError: HandlerFailure | undefined,
   message: DeliveredMessage,
@@ -312,7 +317,7 @@ export function usual(
   return onError ?? (message.released || message.qos === 0 ? 'reject' : 'retry')
 }
 
-/** What a handler waits for, as a promise that keeps the rules; undefined where it waits for nothing. */
+/** The handler's result as a native promise; undefined when it is not a promise. */
 function promiseOf(value: unknown): Promise<unknown> | undefined {
   return typeof (value as PromiseLike<unknown> | undefined)?.then === 'function'
     ? Promise.resolve(value)

@@ -1,7 +1,7 @@
 /**
- * Makes messages of what is read, in memory that they may keep: copied out of the read, or lent where it lies.
+ * Creates messages from what is read: in memory of their own, or lent from the read buffer.
  *
- * It may assume that a view shows what was read last. What it makes has no owner yet.
+ * A view must show what was read last. The messages have no consumer yet.
  */
 
 import { type Piece, Pieces } from '../../common/message-memory.js'
@@ -11,27 +11,29 @@ import type { Consumer } from './consumer.js'
 import { BorrowedMessage, type DeliveredMessage, OwnedMessage } from './message.js'
 import type { ReadRoute } from './recipients.js'
 
-/** Makes the messages of one client. */
+/** Creates the messages of one client. */
 export class MessageFactory {
-  /** Takes the outcomes of what is made. */
+  /** Receives the outcomes of the messages. */
   settler: Settler
   readonly #pieces = new Pieces()
-  /** What is read from, where messages may be lent in it. */
+  /** The read buffer, while messages may borrow from it. */
   window: Piece | undefined
-  /** Where what the view's bytes hold of the stream ends. */
+  /** Stream position where the view's bytes end. */
   limit = 0
 
   constructor(settler: Settler) {
     this.settler = settler
   }
 
-  /** What was read belongs to its owner again. */
+  /** The read buffer belongs to its owner again. */
   handleReadEnd(): void {
     this.window = undefined
     this.#pieces.forget()
   }
 
-  /** Shows a message where it lies, if that can be lent. Only to a consumer that `mayShow`. */
+  /**
+   * Shows a message in the read buffer, or in a shared piece. Only to a consumer that `mayShow`.
+   */
   show(
     view: PublishView,
     topic: string,
@@ -53,7 +55,7 @@ export class MessageFactory {
       )
   }
 
-  /** A message for one consumer, owned or borrowed as it asks. */
+  /** A message for one consumer, owned or borrowed as it asked. */
   make(
     view: PublishView,
     topic: string,
@@ -76,7 +78,7 @@ export class MessageFactory {
     return message.place(view, topic, piece, window === undefined ? pieces.shift : 0, ticket, entry)
   }
 
-  /** A message without a reader yet. */
+  /** A message that has no reader yet. */
   makeUnread(
     view: PublishView,
     topic: string,

@@ -1,7 +1,8 @@
 /**
- * Incoming messages on their way to consumers, and back from those that leave them unread.
+ * Routes incoming messages to consumers, and puts back what they leave unread.
  *
- * It owns no consumer and no connection. It must never acknowledge a message that waits for a reader, and never hold more than the budget.
+ * It owns no consumer and no connection. A message that waits for a reader is never acknowledged
+ * here, and the memory budget is never exceeded except as `Budget` allows.
  */
 
 import { tally } from '../../common/counters.js'
@@ -23,13 +24,13 @@ import type { DeliverHost, Movable } from './ports.js'
 import { type ReadRoute, type Recipient, Recipients } from './recipients.js'
 import { Unclaimed } from './unclaimed.js'
 
-/** Routes messages. */
+/** The router of one client. */
 export class MessageRouter {
   readonly drops: DropReport
   readonly budget: Budget
-  /** Buffers with messages in memory that others may share. */
+  /** Buffers with messages in shared memory. */
   readonly unmoved = new SparseSet<Movable>()
-  /** Consumers that borrow messages: memory that reads go into is lent to them. */
+  /** Consumers that borrow messages from read buffers. */
   readonly borrowers = new SparseSet<Consumer>()
   readonly #host: DeliverHost<Consumer>
   readonly #trie: TopicTrie<ReadRoute>
@@ -61,7 +62,10 @@ export class MessageRouter {
     return this.#unclaimed
   }
 
-  /** A connection is up: what was learnt of the one before says nothing about it. `resumed`: what comes before anybody subscribed is kept for a while. */
+  /**
+   * A connection is up: what was learnt on the previous one is discarded. `resumed`: messages
+   * without a subscription are held for a while.
+   */
   handleConnected(resumed: boolean): void {
     this.budget.overdrawn = false
     this.drops.handleConnected()
@@ -69,27 +73,33 @@ export class MessageRouter {
     if (resumed) this.unclaimed.hold()
   }
 
-  /** A read begins. `window` is what it went into, where that may be lent. */
+  /** A read begins. `window` is its buffer, when it may be lent. */
   handleRead(window: Piece | undefined): void {
     this.factory.window = window
     this.budget.handleRead()
     if (this.unmoved.size > 0) this.moveOut(false)
   }
 
-  /** What was read belongs to its owner again. */
+  /** The read buffer belongs to its owner again. */
   handleReadEnd(): void {
     this.factory.handleReadEnd()
     this.#sweep?.queue()
   }
 
-  /** Messages that wait move out of memory that they may keep alive by themselves; out of read windows only when they must. */
+  /**
+   * Copies waiting messages out of memory that they alone would keep alive; out of read windows
+   * only with `must`.
+   */
   moveOut(must: boolean): void {
     if (must) for (const { buffer } of this.#host.subscriptions.consumers) buffer.moveOut(true)
     else for (const buffer of this.unmoved) buffer.moveOut(false)
     this.unmoved.clear()
   }
 
-  /** A message came in; `ticket` is `noTicket` at QoS 0. `limit` is where what the view's bytes hold of the stream ends. */
+  /**
+   * A message came in; `ticket` is `noTicket` at QoS 0. `limit` is the stream position where the
+   * view's bytes end.
+   */
   handleMessage(
     view: PublishView,
     record: TopicRecord,
@@ -101,13 +111,14 @@ export class MessageRouter {
     this.factory.limit = limit
     const matched =
       record.version === this.#trie.version ? (record.route as ReadRoute[]) : this.#match(record)
-    // Nearly every message: for one filter with one reader.
+    // The usual case: one filter with one reader.
     const sole =
       matched.length === 1 && !view.retain && counters === undefined ? matched[0] : undefined
     if (sole?.sole !== undefined && this.#audience.isOwn(view, sole))
       return this.#deliverToOne(view, record.name, ticket, sole, sole.sole, sole.soleQos > 0)
     const entries = this.#audience.identify(view, matched, counters)
-    // A copy for a filter that was left is no loss, except one of a shared subscription: no other member of the group gets it, so it is reported.
+    // A copy for a filter that was left is no loss and is acknowledged. A copy of a shared
+    // subscription is reported, because no other member of the group gets it.
     const wanted =
       entries.length > 0 ||
       matched.length === 0 ||
@@ -132,7 +143,7 @@ export class MessageRouter {
     owing: boolean,
   ): void {
     const owed = owing ? ticket : noTicket
-    // A handler of borrowed messages sees one while it is read.
+    // A handler of borrowed messages sees the message while it is being read.
     if (consumer.mayShow && !this.budget.overdrawn && !this.budget.granted)
       this.factory.show(view, topic, owed, entry, consumer)
     else {
@@ -158,7 +169,7 @@ export class MessageRouter {
     if (first !== undefined) return this.#deliver(view, topic, ticket, recipients)
     const detached = entries.find((entry) => entry.detached)
     if (entries.length > 0 && (detached === undefined || ticket === noTicket)) {
-      // Subscribed, but without a reader: a copy for a reader that left is let go.
+      // Subscribed, but the reader has left: the copy is acknowledged and dropped.
       if (ticket !== noTicket) this.#host.settle(ticket, 0)
       return this.drops.add(topic)
     }
@@ -170,7 +181,7 @@ export class MessageRouter {
     this.#awaitSettling()
   }
 
-  /** A message came in that is larger than what is taken: all that is here of it is what stands before its payload. */
+  /** A message exceeded `maximumPacketSize`: only the part before its payload was read. */
   handleTooLarge({ qos }: PublishView, topic: string, size: number): void {
     tally(this.#host, 'received')
     this.drops.handleTooLarge(
@@ -182,13 +193,13 @@ export class MessageRouter {
     )
   }
 
-  /** A message came in again that is in hand or was received. */
+  /** A message came in again that is being handled or was already received. */
   handleRepeat(): void {
     tally(this.#host, 'duplicates')
     this.#awaitSettling()
   }
 
-  /** A consumer joined filters: what waited for one goes to it, in the order of arrival. */
+  /** A consumer joined filters: messages kept for them go to it in the order of arrival. */
   handleJoined(consumer: Consumer, entries: ReadonlySet<ReadRoute>): void {
     const waiting = [...entries].flatMap((entry) => entry.requeued.splice(0))
     waiting.push(
@@ -203,12 +214,15 @@ export class MessageRouter {
     }
   }
 
-  /** Messages were left unacknowledged: kept for the next consumer of their filter, if there can be one. */
+  /**
+   * Messages were left unacknowledged: kept for the next consumer of their filter, if there can be
+   * one.
+   */
   requeue(messages: readonly DeliveredMessage[]): void {
     for (const message of messages) {
       const entry = message.origin as ReadRoute
       const { over } = entry
-      // Where others read on, it is theirs: a share is given up, the rest goes to one of them.
+      // If others read on, a share is left to them, and anything else goes to one of them.
       if (!over && message.giveUp()) continue
       message.own()
       if (over) this.unclaimed.add(message)
@@ -219,7 +233,7 @@ export class MessageRouter {
 
   #passOn(message: DeliveredMessage, entry: ReadRoute): void {
     for (const [consumer, qos] of entry.takers) if (qos > 0) return consumer.push(message)
-    // Those who read on at QoS 0 had their copy.
+    // Readers at QoS 0 already had their copy.
     if (entry.takers.size > 0) message.settle(0)
     else this.#store(message, entry.requeued)
   }
@@ -233,12 +247,12 @@ export class MessageRouter {
     }
   }
 
-  /** A subscription was left, or another one takes its place. */
+  /** A subscription was left or replaced. */
   handleLeft(entry: ReadRoute): void {
     this.#audience.handleLeft(entry)
   }
 
-  /** The client is over: nothing is watched or held any more, and losses are reported. */
+  /** The client has ended: everything is released, and losses are reported. */
   stop(): void {
     this.#watch?.stop()
     this.#unclaimed?.stop()
@@ -257,13 +271,13 @@ export class MessageRouter {
     const owing = ticket === noTicket ? 0 : recipients.filter((recipient) => recipient.owing).length
     const { settler } = this.factory
     const outcome = owing > 1 ? new SharedOutcome(settler, ticket, owing) : settler
-    // Memory is known to be shared before anybody sees it.
+    // All copies are made before any is pushed, so that shared memory is known to be shared.
     const messages = recipients.map(({ consumer, entry, owing: owes }) =>
       this.factory.make(view, topic, size, owes ? ticket : noTicket, entry, consumer, outcome),
     )
     for (const [index, message] of messages.entries())
       (recipients[index] as Recipient).consumer.push(message)
-    // A consumer that asked for QoS 0 never delays an acknowledgement.
+    // Consumers that asked for QoS 0 never delay an acknowledgement.
     if (ticket !== noTicket && owing === 0) settler.settle(ticket, 0)
     if (owing > 0) this.#awaitSettling()
   }
@@ -280,7 +294,7 @@ export class MessageRouter {
   }
 }
 
-// Whether the application settles what it is owed an acknowledgement for.
+// Watches whether the application settles the messages it owes an acknowledgement for.
 function inboundWatch(host: DeliverHost<Consumer>): StallWatch {
   const { receiveWindow } = host.session
   return new StallWatch(host.platform, {

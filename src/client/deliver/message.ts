@@ -1,8 +1,10 @@
 /**
- * A message as the application gets it: payload, properties and text taken out of its piece of memory when asked for, acknowledged at most once.
+ * A message as the application gets it. Payload, properties and text are decoded on access; it is
+ * acknowledged at most once.
  *
- * `DeliveredMessage` is the implementation, `OwnedMessage` and `BorrowedMessage` its two kinds; what is not in the `Message` interface is for the delivery
- * code of this folder only. Own enumerable fields are what a person wants to see on a console; all else is private or on the prototype.
+ * `DeliveredMessage` is the implementation, `OwnedMessage` and `BorrowedMessage` its two kinds.
+ * Members outside the `Message` interface are for this folder only. Own enumerable fields are those
+ * that a console should print; all others are private or on the prototype.
  */
 
 import { Piece } from '../../common/message-memory.js'
@@ -17,19 +19,25 @@ import type { Message, MessageProperties } from '../options/index.js'
 import { noTicket } from '../session/receive-window.js'
 import { Arrival, type Settler } from './arrival.js'
 
-/** Bytes of memory for the objects of a message, and for its properties; measured. */
+/** Measured memory cost in bytes: the objects of a message, and those of its properties. */
 const messageObjects = 384
 const propertyObjects = 256
 
 const noProperties: MessageProperties = Object.freeze({})
 
-/** Reason codes that a client's PUBACK or PUBREC may carry (sections 3.4.2.1, 3.5.2.1); 0x10 is the server's. */
+/**
+ * Reason codes that a client may send in PUBACK or PUBREC (sections 3.4.2.1, 3.5.2.1); only a
+ * server sends 0x10.
+ */
 const ackReasons: readonly number[] = [0x00, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99]
 
-/** Of a message that was released, and of one whose payload was taken out and has nothing else. */
+/** Stands in for the memory of a released message, and of one whose payload was taken. */
 const emptyPiece = new Piece(new Uint8Array(0))
 
-/** Bytes that holding a message costs: topic (whether or not an alias stands for it), properties, payload, and the objects around them. */
+/**
+ * Memory cost of holding a message, in bytes: topic (also when an alias was sent), properties,
+ * payload, and the objects.
+ */
 export function costOf(view: PublishView, topic: string): number {
   return cost(
     Math.max(view.topicEnd - view.topicStart, topic.length),
@@ -49,10 +57,10 @@ function cost(topic: number, properties: number, payload: number): number {
 
 /** The implementation of {@link Message}. */
 export abstract class DeliveredMessage extends Arrival implements Message {
-  /** The topic, for reports of what became of the message, also after its release. */
+  /** The topic, for reports; also valid after the release. */
   abstract readonly subject: string
   #piece = emptyPiece
-  // places in the piece; the properties end where the payload begins
+  // positions in the piece; the properties end where the payload begins
   #propertiesStart = 0
   #payloadStart = 0
   #payloadEnd = 0
@@ -67,8 +75,9 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   }
 
   /**
-   * Shows what a view shows. Once; of a borrowed message, again when it was released.
-   * @param shift how far places in the piece lie before those in the view
+   * Makes this object show the message of a view. Called once; for a borrowed message, again after
+   * each release.
+   * @param shift subtracted from positions in the view to give positions in the piece
    */
   place(
     view: PublishView,
@@ -86,7 +95,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     this.#payloadEnd = view.payloadEnd - shift
     if (this.#borrowed) piece.lent += 1
     if (view.apart !== undefined) {
-      // The piece holds the payload alone.
+      // The piece contains only the payload.
       if (view.propertiesEnd > view.propertiesStart)
         this.#properties = decoded(view.bytes, view.propertiesStart, view.propertiesEnd)
       this.#propertiesStart = 0
@@ -117,7 +126,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     return this.#properties
   }
 
-  /** True when it cannot be read any more. */
+  /** True when it can no longer be read. */
   get released(): boolean {
     return this.#released
   }
@@ -154,7 +163,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   detach(): Message {
     this.assertValid()
     if (!this.#borrowed) return this
-    // This object may show another message by then.
+    // By then, this object may show another message.
     const settle = (ticket: number, reasonCode: number): boolean =>
       ticket === this.ticket && this.settle(reasonCode)
     const kept: DeliveredMessage = new OwnedMessage(this.size, { settle, id: this.id }, false)
@@ -164,23 +173,29 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     return kept
   }
 
-  /** The turn is over: a borrowed message cannot be read any more. */
+  /** The turn is over: a borrowed message becomes unreadable. */
   release(): void {
     if (!this.#borrowed || this.#released) return
     this.#released = true
     this.#piece.lent -= 1
-    // It may be kept for ever, its memory not.
+    // The application may keep the object for ever, but not its memory.
     this.#piece = emptyPiece
     this.#payload = undefined
     this.#properties = undefined
   }
 
-  /** Moves out of a piece that it would keep alive by itself; out of a window only when it must. Not for a message that the application holds. */
+  /**
+   * Copies the message out of a piece that it alone would keep alive; out of a window only with
+   * `must`. Not for messages that the application holds.
+   */
   moveOut(must: boolean): void {
     if (this.#piece.window ? must : this.#piece.wasteful) this.copy(this)
   }
 
-  /** Another reader gets it: it is owned from now on. A view of it that was handed out stays as it is. */
+  /**
+   * Makes this an owned message, for another reader. A payload view that was handed out stays
+   * valid.
+   */
   own(): void {
     if (this.#borrowed || this.#piece.bytes.length > this.#payloadEnd - this.#propertiesStart)
       this.copy(this)
@@ -192,7 +207,9 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     )
   }
 
-  /** What a person wants to see, with the first bytes of the payload; of one that was released, its topic alone. */
+  /**
+   * What consoles print, with the first bytes of the payload; after the release, only the topic.
+   */
   override toJSON(): object {
     if (this.#released) return { topic: this.subject, released: true }
     const { topic, qos, retain, dup, payloadLength, properties } = this
@@ -207,12 +224,12 @@ export abstract class DeliveredMessage extends Arrival implements Message {
       throw new MqttError('ERR_MESSAGE_RELEASED', 'the message was released; detach() keeps it')
   }
 
-  // A method with a private name would cost each object a field more.
+  // Protected, because each private method costs every object a field.
 
-  // An array that holds nothing else can be handed out as it is.
+  // An array that contains only the payload is handed out without a copy.
   protected takePayload(): Bytes {
     const { bytes } = this.#piece
-    // Half the price of a `subarray`.
+    // Twice as fast as `subarray`.
     if (this.#borrowed)
       return new Uint8Array(
         this.#piece.buffer,
@@ -230,7 +247,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     const start = from.#propertiesStart
     const piece = new Piece(from.#piece.bytes.slice(start, from.#payloadEnd))
     if (this.#borrowed) {
-      // Memory that the application may look at is never read into again.
+      // A payload that was handed out keeps its memory lent, so that no read overwrites it.
       if (this.#payload === undefined) this.#piece.lent -= 1
       this.#payload = undefined
       piece.lent += 1
@@ -242,10 +259,10 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   }
 }
 
-/** One that stays valid. */
+/** A message that stays valid. */
 export class OwnedMessage extends DeliveredMessage {
   static override readonly name = 'Message'
-  // Declared only: what is defined first and set then costs twice.
+  // Only declared, because defining a field and then setting it costs twice.
   declare topic: string
   declare qos: QoS
   declare retain: boolean
@@ -256,7 +273,7 @@ export class OwnedMessage extends DeliveredMessage {
   }
 }
 
-/** One that is valid until its turn is over. */
+/** A message that is valid until its turn ends. */
 export class BorrowedMessage extends DeliveredMessage {
   static override readonly name = 'Message'
   #topic = ''
@@ -297,7 +314,7 @@ export class BorrowedMessage extends DeliveredMessage {
   }
 }
 
-// The alias is a matter of the connection, not of the message.
+// The topic alias belongs to the connection, not to the message.
 function decoded(bytes: Uint8Array, start: number, end: number): MessageProperties {
   const properties = readProperties(bytes, start, end)
   delete properties.topicAlias

@@ -1,6 +1,6 @@
 /**
- * What delivering needs of its client, and what its own files need of each other. Types only; `lifecycle/core.ts` implements the host, `subscribe/` the
- * filters.
+ * What delivery needs from its client, and what its files need from each other. Types only;
+ * `lifecycle/core.ts` implements the host, `subscribe/` the filters.
  */
 import type { SparseSet } from '../../common/sparse.js'
 import type { MqttError } from '../../errors.js'
@@ -11,7 +11,7 @@ import type { ConsumerConfig } from '../options/check-calls.js'
 import type { Settler } from './arrival.js'
 import type { DeliveredMessage } from './message.js'
 
-/** The client that messages come in for; `Reader` is what reads a filter. */
+/** The client that receives messages; `Reader` is the type of a consumer. */
 export interface DeliverHost<Reader = unknown> extends ClientContext, Settler {
   /** How far the client's end has come. */
   readonly states: {
@@ -19,110 +19,127 @@ export interface DeliverHost<Reader = unknown> extends ClientContext, Settler {
     readonly stopping: boolean
     /** True when the client is closed. */
     readonly ended: boolean
-    /** True when the session ends with the connection that is being ended. */
+    /** True when the session ends together with the connection. */
     readonly sessionEnds: boolean
   }
   readonly connections: {
     /** Bytes that the connection itself holds. */
     readonly held: number
-    /** Does what the session asks for, after a command given to it. */
+    /** Runs the actions that the session has queued. */
     pump(): void
     readonly current: { readonly reader: PacketReader } | undefined
   }
   /** The subscriptions of the client. */
   readonly subscriptions: {
     readonly consumers: Iterable<Reader>
-    /** They hear of the end of the client: their handlers still run although the subscription is over. */
+    /**
+     * Called at the end of the client: handlers that still run although their subscription is over.
+     */
     readonly unfinished: Pick<SparseSet<() => void>, 'add' | 'delete'>
-    /** Takes a consumer off its filters; settles when the broker has answered. */
+    /** Unsubscribes a consumer's filters; resolves when the broker has answered. */
     leave(consumer: Reader): Promise<void>
-    /** A consumer is gone: its filters stay, or go where it was the last. */
+    /** A consumer is gone: filters that it alone read are unsubscribed or kept. */
     drop(consumer: Reader, how: 'unsubscribe' | 'detach'): void
   }
-  /** Distinguishes turns of the event loop: consumers had one when `readerTurns` has risen since `readerTurn()` gave it. */
+  /**
+   * Tells turns of the event loop apart: consumers had a turn once `readerTurns` exceeds what
+   * `readerTurn()` returned.
+   */
   readonly turns: { readonly readerTurns: number; readerTurn(): number }
-  /** A turn of a consumer ended: `disconnect()` may be waiting for it. */
+  /** A consumer's turn ended; `disconnect()` may be waiting for it. */
   handleTurnEnd(): void
 }
 
-/** A filter that a message came for. */
+/** A subscribed filter, as the origin of a message. */
 export interface Origin {
   readonly filter: string
-  /** Subscription Identifier of its copies; 0: no identifier. */
+  /** Its Subscription Identifier; 0: none. */
   readonly identifier: number
   /** True for `$share` filters. */
   readonly grouped: boolean
-  /** `new`: the server was not asked yet; `leaving`: it is being given up. */
+  /** `new`: not sent to the server yet; `leaving`: being unsubscribed. */
   readonly state: 'new' | 'sent' | 'active' | 'leaving'
-  /** It has no reader here, but the broker goes on sending. */
+  /** It has no reader, but the broker still sends its messages. */
   readonly detached: boolean
-  /** It is being given up, and its remaining messages have no reader. */
+  /** It is being unsubscribed, and its remaining messages have no reader. */
   readonly over: boolean
-  /** Unacknowledged messages that a consumer left behind, in the order of arrival. */
+  /** Unacknowledged messages that consumers left behind, in the order of arrival. */
   readonly requeued: DeliveredMessage[]
-  /** What a consumer asked for; undefined when it does not read this. */
+  /** The QoS that a consumer asked for; undefined when it does not read this filter. */
   qosOf(reader: object): QoS | undefined
 }
 
-/** Where retained messages come in, beside the SUBACK of who asked for them: 0 unknown, else bits. */
+/** Bits: whether a server sends retained messages before or behind the SUBACK; 0: unknown. */
 export type RetainHabit = number
 
-/** Who reads a filter. */
+/** The consumers of a filter. */
 export interface Readership<Reader> {
   /** Consumers with the QoS that each asked for. */
   readonly takers: ReadonlyMap<Reader, QoS>
-  /** The only one, with what it asked for. */
+  /** The only consumer and its QoS; undefined when there are several. */
   readonly sole: Reader | undefined
   readonly soleQos: QoS
-  /** What the state of its requests says of the server's habit. */
+  /** What the state of its requests shows about the server's habit. */
   readonly retainHabit: RetainHabit
-  /** For whom a copy with RETAIN 1 may be, under this habit; undefined in place of a set: for all. */
+  /**
+   * The consumers that a copy with RETAIN 1 may be for, given a habit; undefined instead of a set:
+   * all.
+   */
   audiencesOf(habit: RetainHabit): readonly (ReadonlySet<Reader> | undefined)[]
 }
 
-/** A filter with its readers. */
+/** A filter with its consumers. */
 export type Route<Reader> = Origin & Readership<Reader>
 
 /** The handler of a `listen`, as its consumer sees it. */
 export interface MessageHandler {
-  /** True when it may be shown messages while they are read. */
+  /** True when it may be shown messages while they are being read. */
   readonly takesShown: boolean
-  /** There is something to read: called once per delivery burst, or more often. */
+  /** Messages can be read: called at least once per burst. */
   handleReadable(): void
-  /** Shown a message while it is read. True when it is done with it already. */
+  /** Handles a message while it is being read. True when that is done. */
   handleShown(message: DeliveredMessage): boolean
-  /** Nothing more is handed out. */
+  /** The client ends: no more retries. */
   handleClosing(): void
-  /** No message will ever come again. */
+  /** No message will come any more. */
   handleEnd(error: MqttError | undefined): void
 }
 
-/** An overflow policy that may have to act. */
+/** An overflow policy that may have to drop messages. */
 export interface Sweepable {
-  /** The reader had a turn: what is too much goes. False when there is nothing to look after. */
+  /**
+   * Called after the reader had a turn: drops the excess. False when there is nothing left to
+   * watch.
+   */
   relieve(): boolean
 }
 
-/** What lies in memory of reads, and can move out of it. */
+/** Messages in read buffers that can be copied out. */
 export interface Movable {
-  /** Out of memory that it may keep alive by itself; out of read windows only when it must. */
+  /**
+   * Copies them out of memory that they alone would keep alive; out of read windows only with
+   * `must`.
+   */
   moveOut(must: boolean): void
 }
 
-/** What consumers share: the memory that is accounted for, and where messages go that they give up. */
+/** What consumers share: memory accounting, and where unread messages go. */
 export interface Holdings {
   /** Bytes of messages that are buffered or held. */
   readonly budget: { add(change: number): void }
   readonly drops: { handleDrop(config: ConsumerConfig, message: DeliveredMessage): void }
-  /** Policies that may drop, while there is more to read. */
+  /** Overflow policies to run while messages wait. */
   readonly sweep: { add(policy: Sweepable): void }
-  /** Buffers with messages in memory that others may share. */
+  /** Buffers with messages in shared memory. */
   readonly unmoved: { add(buffer: Movable): void }
   /** Consumers that borrow messages. */
   readonly borrowers: { delete(reader: object): boolean }
-  /** Messages were left unacknowledged: kept for the next consumer of their filter, if there can be one. */
+  /**
+   * Messages were left unacknowledged: kept for the next consumer of their filter, if there can be
+   * one.
+   */
   requeue(messages: readonly DeliveredMessage[]): void
 }
 
-/** What consumers are made in: the client, and what they share. */
+/** The client, with what its consumers share. */
 export type ConsumerHost<Reader = unknown> = DeliverHost<Reader> & { readonly router: Holdings }

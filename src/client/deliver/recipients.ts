@@ -1,5 +1,6 @@
 /**
- * Who a message is for, where the topic alone does not decide: overlapping filters, copies for filters that were left, retained messages.
+ * Finds the recipients of a message where the topic alone does not decide: overlapping filters,
+ * filters that were left, retained messages.
  */
 
 import type { Counters } from '../../common/counters.js'
@@ -9,47 +10,50 @@ import type { PublishView } from '../../wire/publish.js'
 import type { Consumer } from './consumer.js'
 import type { Route } from './ports.js'
 
-/** Filters that were left and are still known, at most. */
+/** Most filters remembered after they were left. */
 const mostLeft = 1024
 
 /** A filter with those who read it. */
 export type ReadRoute = Route<Consumer>
 
-/** One who gets a copy. */
+/** A consumer that gets a copy. */
 export interface Recipient {
   readonly consumer: Consumer
   readonly entry: ReadRoute
-  /** True when the acknowledgement waits for it. */
+  /** True when its acknowledgement is waited for. */
   readonly owing: boolean
 }
 
-/** What is known of the filters of one client and of its server. */
+/** What is known about the filters of one client and the habits of its server. */
 export class Recipients {
   readonly #identified: ReadRoute[] = []
-  /** Filters that were left last: copies for them may still be under way. */
+  /** Filters left most recently: copies for them may still be on their way. */
   readonly #left = new SparseSet<ReadRoute>()
-  /** Where retained messages came in: `before` a SUBACK, or `behind` it. */
+  /** Whether retained messages came before or behind a SUBACK on this connection. */
   #habits = 0
 
-  /** A connection is up: what was learnt of the one before says nothing about it. */
+  /** A connection is up: what was learnt on the previous one is discarded. */
   handleConnected(): void {
     this.#habits = 0
   }
 
-  /** A subscription was left, or another one takes its place: copies for it may still come. */
+  /** A subscription was left or replaced: copies for it may still come. */
   handleLeft(entry: ReadRoute): void {
     const left = this.#left
     if (entry.identifier > 0) left.add(entry)
     if (left.size > mostLeft) left.delete(left.keys().next().value as ReadRoute)
   }
 
-  /** Filters that were left and that this copy names. */
+  /** The left filters that this copy names. */
   leftBy({ subscriptionIdentifiers, subscriptionIdentifierCount }: PublishView): ReadRoute[] {
     const named = subscriptionIdentifiers.slice(0, subscriptionIdentifierCount)
     return [...this.#left].filter(({ identifier }) => named.includes(identifier))
   }
 
-  /** False for a copy for a filter that was left, which one of overlapping filters would take for another copy of its own. */
+  /**
+   * False for a copy of a left filter, which an overlapping filter would otherwise take for its
+   * own.
+   */
   isOwn(view: PublishView, entry: ReadRoute): boolean {
     return (
       this.#left.size === 0 ||
@@ -58,7 +62,10 @@ export class Recipients {
     )
   }
 
-  /** The filters that a copy is for, of those that match: Subscription Identifiers decide; without a known one, the topic. */
+  /**
+   * Of the matching filters, those that a copy is for: the Subscription Identifiers decide; without
+   * a known one, the topic.
+   */
   identify(
     view: PublishView,
     matched: readonly ReadRoute[],
@@ -68,7 +75,7 @@ export class Recipients {
     if (counters !== undefined) countUnknown(view, matched, counters)
     const [only] = matched
     if (matched.length < 2 && (only === undefined || this.isOwn(view, only))) return matched
-    // Those that were not noted may be for any of them.
+    // The view notes only the first identifiers; beyond those, the copy may be for any filter.
     if (view.subscriptionIdentifierCount > MOST_NOTED) return matched
     const identified = this.#identified
     identified.length = 0
@@ -77,19 +84,23 @@ export class Recipients {
         if (entry.identifier === identifier && !identified.includes(entry)) identified.push(entry)
     })
     if (identified.length > 0) {
-      // No copy names a subscription that was made where the server had no identifiers.
+      // A subscription made without an identifier is never named by a copy.
       for (const entry of matched)
         if (entry.identifier === 0 && entry.state !== 'new') identified.push(entry)
       return identified
     }
-    // A copy for a filter that was left goes only to readers that subscribed to it again: the others get their own copies.
+    // A copy for a left filter goes only to readers that subscribed to that filter again; the
+    // others get their own copies.
     const gone = this.leftBy(view)
     return gone.length > 0
       ? matched.filter(({ filter }) => gone.some((one) => one.filter === filter))
       : matched
   }
 
-  /** Each consumer once, however many of its filters match. A retained copy that is sent again may be for anybody. */
+  /**
+   * Each consumer (or group) once, however many of its filters match. `retain`: RETAIN 1 and not a
+   * redelivery, which may be for any consumer.
+   */
   recipientsOf(entries: readonly ReadRoute[], retain: boolean): Recipient[] {
     const recipients = new Map<unknown, Recipient>()
     for (const entry of entries) {
@@ -104,7 +115,7 @@ export class Recipients {
     return [...recipients.values()]
   }
 
-  // A server that does both leaves it open.
+  // A server with both habits leaves the question open.
   #audiencesOf(entry: ReadRoute): ReturnType<ReadRoute['audiencesOf']> {
     const sure = entry.retainHabit
     this.#habits |= sure

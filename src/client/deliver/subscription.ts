@@ -1,7 +1,8 @@
 /**
- * A subscription as the application has it: it reads a consumer, and leaves it.
+ * A subscription as the application sees it: reads from a consumer, and leaves it.
  *
- * Own enumerable fields are what a person wants to see on a console; all else is private or on the prototype.
+ * Own enumerable fields are those that a console should print; all others are private or on the
+ * prototype.
  */
 import { assertNotAborted, silent } from '../../common/abort.js'
 import { asyncDisposeSymbol } from '../../common/dispose.js'
@@ -115,7 +116,7 @@ export class SubscriptionHandle extends Printed implements Subscription {
     return this.#consumer
   }
 
-  // What `next()` would give without waiting, where it would.
+  // What `next()` would return without waiting; otherwise undefined.
   #buffered(): Message | undefined {
     return this.#consumer.size === 0 ? undefined : this.read()
   }
@@ -141,7 +142,10 @@ function concurrent(): MqttError {
   return programFault(new MqttError('ERR_CONCURRENT_NEXT', concurrentText))
 }
 
-/** `over` is called with true when the loop was left, with false when there was nothing more or the source failed. */
+/**
+ * An async iterator. `over` is called with true when the loop was left, with false at the end or
+ * after an error.
+ */
 export function iteration<T>(
   pull: () => Promise<T | undefined>,
   buffered: () => T | undefined,
@@ -182,7 +186,7 @@ export function iteration<T>(
   } as AsyncIterableIterator<T>
 }
 
-/** What an iterator gives, as a web stream that reads nothing ahead by itself; cancelling it leaves the iterator. */
+/** An iterator as a web stream that reads nothing ahead; cancelling it ends the iterator. */
 export function streamOf<T>(messages: AsyncIterableIterator<T>): ReadableStream<T> {
   return new ReadableStream<T>(
     {

@@ -1,5 +1,6 @@
 /**
- * Messages without a subscription: kept for a while after a session was resumed, otherwise acknowledged and reported.
+ * Messages without a subscription: held for a while after a session was resumed, otherwise
+ * acknowledged and reported.
  */
 import { tally } from '../../common/counters.js'
 import type { CancelTimer } from '../platform.js'
@@ -8,7 +9,7 @@ import type { Consumer } from './consumer.js'
 import type { DeliveredMessage } from './message.js'
 import type { DeliverHost, Origin } from './ports.js'
 
-/** Unclaimed messages of one client. */
+/** The unclaimed messages of one client. */
 export class Unclaimed {
   readonly #host: DeliverHost<Consumer>
   readonly #budget: Budget
@@ -21,7 +22,7 @@ export class Unclaimed {
     this.#budget = budget
   }
 
-  /** Session Present 1: what comes before anybody subscribed is kept for a while. */
+  /** Session Present is 1: holds messages for subscriptions that are yet to be made. */
   hold(): void {
     this.#holding = true
     this.#stopHold = this.#host.platform.setTimer(() => {
@@ -38,7 +39,7 @@ export class Unclaimed {
     }, this.#host.options.unclaimedHold)
   }
 
-  /** A message has no reader. */
+  /** A message has no subscription. */
   add(message: DeliveredMessage): void {
     if (!this.#holding || message.settled) return this.#report(message)
     message.own()
@@ -46,7 +47,7 @@ export class Unclaimed {
     this.#budget.add(message.size)
   }
 
-  /** Those that have a reader now are that reader's. `originOf` gives the filter that it reads. */
+  /** Removes and returns messages that now have a subscription. `originOf` gives its filter. */
   claim(originOf: (topic: string) => Origin | undefined): DeliveredMessage[] {
     const claimed: DeliveredMessage[] = []
     for (const message of this.#messages.splice(0)) {
@@ -57,7 +58,7 @@ export class Unclaimed {
     return claimed
   }
 
-  /** The client is over: nothing is held any more. */
+  /** The client has ended: releases everything. */
   stop(): void {
     this.#stopHold?.()
     this.#holding = false

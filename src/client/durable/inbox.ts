@@ -1,9 +1,11 @@
 /**
- * Incoming messages of a session in a store: each has its identifier stored before anybody sees it, one write for what a read brought.
+ * Incoming messages of a stored session: the identifier of each is stored before it is handed out,
+ * with one write per read.
  *
- * Nothing more is read until that is done, so that a store that is slow holds back the server and not memory. What waits here is a copy, and counts
- * against the memory budget. A record stays until the server is known to have read the acknowledgement: until then it may send the message again.
- * It must never hand out a message before its record is safe, nor give one an id that another has.
+ * Reading pauses until the write is done, so that a slow store slows the server down instead of
+ * filling memory. Waiting messages are copies and count against the memory budget. A record stays
+ * until the server is known to have read the acknowledgement, because until then it may resend the
+ * message. A message is never handed out before its record is stored, and ids are never reused.
  */
 
 import { encoder } from '../../common/schema.js'
@@ -37,20 +39,20 @@ export class Inbox implements MessageTaker {
   readonly #epoch: number
   /** By packet identifier. */
   readonly #known = new Map<number, InboundRecord>()
-  /** Of messages that were acknowledged when the latest PINGRESP of this connection came. */
+  /** Records of messages that were acknowledged at the latest PINGRESP of this connection. */
   #acknowledged = new Map<number, InboundRecord>()
   #counter = 0
-  /** What is forgotten, and is in the store still. */
+  /** Resolves when deleted records are gone from the store. */
   #clearing: Promise<void> | undefined
   #handleCleared: (() => void) | undefined
-  /** What this read brought. */
+  /** Messages of the current read. */
   #waiting: Waiting[] = []
   #operations: StoreOperation[] = []
-  /** Reads whose records are being written. */
+  /** Number of reads whose records are being written. */
   #writes = 0
-  /** The store has failed since. */
+  /** The store failed since. */
   #failing = false
-  /** Reads nothing until they are written. */
+  /** The reader that is paused until they are written. */
   #held: PacketReader | undefined
 
   constructor(host: DurableHost, journal: Journal, keys: SessionKeys, epoch: number) {
@@ -64,12 +66,12 @@ export class Inbox implements MessageTaker {
     return this.#host.router.borrowers
   }
 
-  /** Identifiers that are known. */
+  /** Number of known identifiers. */
   get size(): number {
     return this.#known.size
   }
 
-  /** What an earlier process knew under this identifier. */
+  /** Restores a record of an earlier process. */
   restore(packetId: number, record: InboundRecord): void {
     this.#known.set(packetId, record)
     if (record.received) this.#host.session.receiveWindow.ids.set(packetId, QOS2_EARLIER)
@@ -85,14 +87,14 @@ export class Inbox implements MessageTaker {
 
   handleMessage(view: PublishView, record: TopicRecord, ticket: number, limit: number): void {
     const { router } = this.#host
-    // Nothing overtakes what waits.
+    // QoS 0 messages must not overtake waiting messages.
     if (view.qos === 0 && this.#waiting.length + this.#writes === 0)
       return router.handleMessage(view, record, ticket, limit)
     const print = view.qos === 0 ? 0 : printOf(view, record.name)
     const known = this.#known.get(view.packetId)
     const isKnown =
       known !== undefined && view.dup && known.print === print && known.qos === view.qos
-    // It was received, once and for all.
+    // Already received (QoS 2): acknowledged again, not delivered.
     if (isKnown && known.received) {
       router.handleRepeat()
       this.#host.settle(ticket, 0)
@@ -135,7 +137,7 @@ export class Inbox implements MessageTaker {
     this.#journal.write(operations, () => this.#handOut(messages, reader))
   }
 
-  /** The QoS 2 message with this identifier was taken: the change that says so. */
+  /** The QoS 2 message with this identifier was accepted: the change to store. */
   receiving(packetId: number): StoreOperation[] {
     return this.#mark(packetId, true)
   }
@@ -148,7 +150,7 @@ export class Inbox implements MessageTaker {
     return [putting(this.#keys.inbound(packetId), encodeInbound(marked))]
   }
 
-  /** PUBREL came for it: the change that says that it is not to be taken for received. */
+  /** PUBREL came: the change after which the identifier no longer counts as received. */
   completing(packetId: number): StoreOperation[] {
     return this.#mark(packetId, false)
   }
@@ -158,7 +160,10 @@ export class Inbox implements MessageTaker {
     this.#acknowledged.clear()
   }
 
-  /** The server has read what was acknowledged at the PINGRESP before: it does not send that again. */
+  /**
+   * PINGRESP came: the server has read what was acknowledged by the previous one, and will not
+   * resend it.
+   */
   confirm(): void {
     const { ids } = this.#host.session.receiveWindow
     const before = this.#acknowledged
@@ -170,8 +175,9 @@ export class Inbox implements MessageTaker {
   }
 
   /**
-   * The session is gone. Fulfils when the store knows that; undefined where there is nothing to forget. A new session must bring no message before: what an
-   * earlier one left would be taken for what is known of it.
+   * The session is lost: deletes all records. Resolves when they are gone; undefined when there are
+   * none. No message of the new session may come before that, because it would be mistaken for an
+   * old one.
    */
   clear(): Promise<void> | undefined {
     const changes = [...this.#known.keys()].flatMap((packetId) => this.#forgetting(packetId))
@@ -187,7 +193,7 @@ export class Inbox implements MessageTaker {
     return this.#clearing
   }
 
-  /** The program has closed the store: what is in it stays there, and no connection waits for that. */
+  /** The program has closed the store: records stay, and connections no longer wait. */
   handleClosed(): void {
     this.#handleCleared?.()
   }
@@ -197,7 +203,10 @@ export class Inbox implements MessageTaker {
     return [{ type: 'delete', key: this.#keys.inbound(packetId) }]
   }
 
-  /** The store fails: acknowledgements of the server are read, as they make room in it. Messages wait within the memory budget. */
+  /**
+   * The store fails: reading continues, because acknowledgements of the server free space in the
+   * store. Messages wait within the memory budget.
+   */
   handleFailing(): void {
     this.#failing ||= this.#writes > 0
     const reader = this.#held
@@ -227,7 +236,7 @@ export class Inbox implements MessageTaker {
       reader.release(this)
   }
 
-  // The server may send it once more.
+  // The server may resend it once more.
   #again({ packetId }: PublishView, known: InboundRecord): InboundRecord {
     this.#acknowledged.delete(packetId)
     return known
@@ -241,7 +250,8 @@ export class Inbox implements MessageTaker {
   }
 }
 
-// DUP says no more than that there may be an earlier copy: what differs from it is another message.
+// A checksum of topic and payload. DUP only says that there may be an earlier copy, so a message
+// with another checksum is a different one.
 function printOf(view: PublishView, topic: string): number {
   return crc32c(view.payload(), crc32c(encoder.encode(topic)))
 }
@@ -250,7 +260,7 @@ function idOf({ epoch, counter }: InboundRecord): string {
   return `${epoch.toString(36)}-${counter.toString(36)}`
 }
 
-/** Takes the outcome of a message that has an id. */
+/** Receives the outcome of a message that has an id. */
 class Outcome implements Settler {
   readonly id: string
   readonly #host: Settler
@@ -269,7 +279,9 @@ class Outcome implements Settler {
   }
 }
 
-/** What a view shows, in memory of its own. A payload that lies apart has no other owner already. */
+/**
+ * A copy of a view in its own memory. A payload that lies apart is not shared and needs no copy.
+ */
 function copied(view: PublishView): PublishView {
   const copy = new PublishView()
   const { topicStart, apart } = view

@@ -1,9 +1,11 @@
 /**
- * Writes of one session to its store, in the order in which they were asked for: one batch at a time, what is asked for meanwhile goes into the next.
+ * Writes of one session to its store, in the order of the calls: one batch at a time; calls made
+ * meanwhile go into the next batch.
  *
- * Each change is whole or not there. One that fails alone is given up, with its error, or insists: it is tried again until it works, and whatever
- * insists behind it waits. What one that was given up has left all the same is deleted with the next batch. It must never let a change overtake an earlier
- * one of the same key.
+ * Each change is atomic. A change that fails by itself is either given up with its error, or it
+ * *insists*: it is retried until it succeeds, and later insisting changes wait. What a given-up
+ * change may have written is deleted with the next batch. Changes of one key never overtake each
+ * other.
  */
 
 import { withOutcome } from '../../common/outcome.js'
@@ -12,26 +14,26 @@ import { isClosed, storeError } from '../../store/base/backed-store.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { CancelTimer, Platform } from '../platform.js'
 
-/** Milliseconds after which a store that failed is asked again. */
+/** Milliseconds until a failed store is tried again. */
 const storePatience = 1000
 
-/** `takesDeletions`: the store does, so that it is full rather than out of order. */
+/** @param takesDeletions the store accepts deletions, so it is full rather than broken */
 type Failed = (error: MqttError, takesDeletions: boolean) => void
 
 interface Change {
   readonly operations: readonly StoreOperation[]
-  /** The key that goes where it was given up; undefined: all. */
+  /** The key to delete after the change was given up; undefined: all its keys. */
   readonly undo: string | undefined
-  /** Undefined: it insists. */
+  /** Undefined: the change insists. */
   readonly failed: Failed | undefined
   readonly written: () => void
-  /** False once the change is not needed any more; undefined: it stays needed. */
+  /** False once the change is obsolete; undefined: never. */
   readonly wanted: (() => boolean) | undefined
 }
 
-/** What depends on the journal. */
+/** The user of the journal. */
 export interface JournalOwner {
-  /** Changes are safe, or were given up, and their callbacks were called. */
+  /** A batch was written or given up, and its callbacks were called. */
   handleBatch(): void
   /** The store failed. */
   handleError(error: MqttError): void
@@ -39,16 +41,16 @@ export interface JournalOwner {
   handleClosed(error: MqttError): void
 }
 
-/** What is on its way to the store. */
+/** The pending writes of one session. */
 export class Journal {
   readonly #store: Store
   readonly #platform: Platform
   readonly #owner: JournalOwner
   #changes: Change[] = []
-  /** Keys that changes which were given up may have put. */
+  /** Keys that given-up changes may have written. */
   readonly #undoing = new Set<string>()
   #writing: Promise<void> | undefined
-  /** Nothing is asked for any more. */
+  /** Accepts no more changes. */
   stopped = false
   /** The program has closed the store. */
   closed = false
@@ -62,9 +64,11 @@ export class Journal {
   }
 
   /**
-   * Asks for a change. `written` is called when it is safe, `failed` when it was given up; without that it insists. With outcome `not-sent` nothing of it
-   * is there, with `unknown` something may be until the store works again. `undo`: of keys that were there before none but this one is deleted then.
-   * `wanted` is asked when the change is about to be written: a put must not bring back a record that was deleted past this journal meanwhile.
+   * Queues a change. `written` is called when it is stored, `failed` when it is given up; without
+   * `failed` the change insists. With outcome `not-sent` none of it is stored; with `unknown` some
+   * may be until the store works again. `undo`: the only key to delete after a failure, when the
+   * others existed before. `wanted` is checked right before writing, so that a put does not restore
+   * a record deleted by other means.
    */
   write(
     operations: readonly StoreOperation[],
@@ -78,24 +82,24 @@ export class Journal {
     this.#writing ??= this.#run()
   }
 
-  /** Asks for a change whose end is not awaited. */
+  /** Queues an insisting change without a callback. */
   insist(operations: readonly StoreOperation[]): void {
     if (operations.length > 0) this.write(operations, () => undefined)
   }
 
-  /** Fulfils when everything asked for is safe, or was given up. */
+  /** Resolves when all pending changes are written or given up. */
   async idle(): Promise<void> {
     await this.#writing
   }
 
-  /** Nothing more is asked for, and nothing tried again. */
+  /** Accepts no more changes and retries nothing. */
   stop(): void {
     this.stopped = true
     this.#wake?.()
   }
 
   async #run(): Promise<void> {
-    // What is asked for in this turn comes along.
+    // Collects all changes of this turn.
     await undefined
     while (this.#changes.length > 0 || (this.#undoing.size > 0 && !this.stopped)) {
       const changes = this.#changes.splice(0)
@@ -114,7 +118,8 @@ export class Journal {
     this.#writing = undefined
   }
 
-  // There is nothing to try again, and what insists will not be had. Nothing of it is there but what an earlier failure may have left.
+  // The store is closed: nothing is retried and insisting changes are dropped. Only what an earlier
+  // failure left may be stored.
   #abandon(changes: readonly Change[], error: MqttError): Change[] {
     const isThere = ({ key }: StoreOperation): boolean => this.#undoing.has(key)
     for (const { operations, failed } of changes)
@@ -126,7 +131,8 @@ export class Journal {
     return []
   }
 
-  // One that is too large for the disk must not fail the others. Gives those that insist, from the first that failed on.
+  // Retries changes one by one, so that one that is too large does not fail the others. Returns
+  // those that insist, from the first failure on.
   async #oneByOne(changes: readonly Change[], first: MqttError): Promise<Change[]> {
     const left: Change[] = []
     const failures: Change[] = []
@@ -152,12 +158,12 @@ export class Journal {
     }
   }
 
-  // A store that fails to write may say what is there.
+  // A store that cannot write may still be read.
   async #look(key: string): Promise<void> {
     try {
       if ((await this.#store.get(key)) === undefined) this.#undoing.delete(key)
     } catch {
-      // It may be there.
+      // Unreadable: it may be stored.
     }
   }
 

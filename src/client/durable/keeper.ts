@@ -1,8 +1,10 @@
 /**
- * Keeps the session of one client in a store (section 4.1), and restores what an earlier process left in it.
+ * Keeps the session of one client in a store (section 4.1), and restores what an earlier process
+ * left.
  *
- * A publish and its identifier are safe before it is sent, its release before PUBREL, an incoming identifier before the message is handed out or PUBREC
- * says that it was taken. Loaded only where there is a `store`. It must never delete what the end of the client leaves in flight.
+ * A publish and its identifier are stored before it is sent; its release before PUBREL; an incoming
+ * identifier before the message is handed out, and before PUBREC accepts it. Loaded only with the
+ * `store` option. What is in flight at the end of the client is never deleted.
  */
 
 import { deferred } from '../../common/abort.js'
@@ -32,19 +34,22 @@ import {
   type SessionRecord,
 } from './records.js'
 
-/** Who has a session open. */
+/** A client that has a session open. */
 interface Holder {
   readonly host: DurableHost
-  /** Fulfils when the session was read, or could not be. */
+  /** Resolves when the session was read, or reading failed. */
   readonly read: Promise<void>
 }
 
-/** Sessions of each store that clients of this process have open, by their prefix. */
+/** Open sessions in this process, by store and key prefix. */
 const opened = new WeakMap<Store, Map<string, Holder>>()
-/** By their prefix, what clients that are over have asked for and the store has not done. */
+/** Writes of ended clients that are still pending, by store and key prefix. */
 const leaving = new WeakMap<Store, Map<string, Promise<void>>>()
 
-/** Reads the session of a client, keeps it from now on, and begins to dial; a session that cannot be read ends the client. Never rejects. */
+/**
+ * Reads the session of a client, keeps it from then on, and starts connecting. A session that
+ * cannot be read ends the client. Never rejects.
+ */
 export async function openKeeper(host: DurableHost): Promise<void> {
   try {
     const keeper = await opening(host, storeConfig(host.options.store))
@@ -56,7 +61,10 @@ export async function openKeeper(host: DurableHost): Promise<void> {
   }
 }
 
-/** @throws MqttError ERR_STORE, ERR_STORE_LOCKED where a client of this process has it open */
+/**
+ * @throws MqttError ERR_STORE; ERR_STORE_LOCKED when another client of this process has the session
+ * open
+ */
 async function opening(host: DurableHost, config: StoreConfig): Promise<SessionKeeper> {
   const keys = new SessionKeys(host.options.clientId)
   const open = opened.get(config.store) ?? new Map<string, Holder>()
@@ -68,7 +76,7 @@ async function opening(host: DurableHost, config: StoreConfig): Promise<SessionK
         'store locked: another client of this process has this session',
         { option: 'store' },
       )
-    // It has ended while it read the session, and lets go of it after that.
+    // That client ended while reading; it releases the session afterwards.
     await other.read
   }
   const { promise: read, resolve } = deferred<void>()
@@ -84,15 +92,15 @@ async function opening(host: DurableHost, config: StoreConfig): Promise<SessionK
   }
 }
 
-/** Where the session is kept, and what of it. */
+/** The checked `store` option. */
 interface StoreConfig {
   readonly store: Store
-  /** Incoming messages are kept, too. */
+  /** Incoming messages are stored, too. */
   readonly inbound: boolean
 }
 
 function storeConfig(given: DurableHost['options']['store']): StoreConfig {
-  // A store may have a member `store`.
+  // Distinguishes a store from options: a store may itself have a member `store`.
   const { store, inbound, ...others } =
     'batch' in (given as object) ? { store: given as Store, inbound: true } : (given as StoreConfig)
   for (const name of Object.keys(others))
@@ -125,12 +133,12 @@ async function restored(
   return keeper
 }
 
-/** Milliseconds between two events of a store that fails. */
+/** Milliseconds between two `error` events of a failing store. */
 const reportInterval = 1000
-/** Bytes that the record of a session is longer than it has to be. */
+/** Reserved bytes in the record of a session, released when the store is full. */
 const spareLength = 2048
 
-/** The session of one client. */
+/** The stored session of one client. */
 export class SessionKeeper implements Keeper, PersistPort, Spare {
   readonly durable = true
   readonly recognises: boolean
@@ -139,21 +147,24 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
   readonly #keys: SessionKeys
   readonly #journal: Journal
   readonly #inbox: Inbox
-  /** Undefined where incoming messages are not kept. */
+  /** Undefined when incoming messages are not stored. */
   readonly #inbound: Inbox | undefined
   readonly #release: () => void
   readonly #publishes: KeptPublishes
   #session: SessionRecord
   #recovered: Recovered | undefined
-  /** The record of the session has spare room. */
+  /** The reserved bytes are in the session's record. */
   isThere = true
-  /** There is a record of the session. */
+  /** The session has a record. */
   #isKnown: boolean
-  /** The server said that the session is lost, or may have said so to an earlier process, and that has not been acted on. */
+  /**
+   * The server reported the session as lost, or may have done so to an earlier process, and that
+   * was not acted on yet.
+   */
   #inDoubt = false
-  /** Losses of the session that the store does not know yet. */
+  /** Number of losses of the session that are not stored yet. */
   #losing = 0
-  /** Rises when the session is lost: requests made before get no answer. */
+  /** Number of the session: requests of an earlier one get no answer. */
   #sessions = 0
   #stopped = false
   #reportedAt = Number.NEGATIVE_INFINITY
@@ -175,7 +186,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
       handleBatch: () => host.connections.pump(),
       handleError: (error) => {
         this.#inbox.handleFailing()
-        // Each publish that waits may have failed.
+        // Every waiting publish may cause this error, so events are limited.
         if (platform.now() - this.#reportedAt < reportInterval) return
         this.#reportedAt = platform.now()
         host.log('error', `store: ${error.message}`)
@@ -187,7 +198,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
       },
     })
     this.#publishes = new KeptPublishes(host, this.#journal, keys, this)
-    // A clock that was set back, or a record that was lost, must not bring back a number that was used.
+    // A number that is never reused, even after the clock was set back or the record was lost.
     const epoch = Math.max((known?.epoch ?? 0) + 1, Math.floor(platform.date()))
     this.#session = { clientId: known?.clientId ?? '', epoch, asking: known?.asking === true }
     this.#isKnown = known !== undefined
@@ -198,7 +209,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     host.clientId ||= this.#session.clientId
   }
 
-  /** Takes a record of an earlier process; false when it is damaged. */
+  /** Restores a record of an earlier process; false when it is damaged. */
   restore(kind: string, number: number, value: Uint8Array): boolean {
     if (kind === 'o') return this.#publishes.restore(number, value)
     const record = kind === 'i' ? decodeInbound(value) : undefined
@@ -207,21 +218,24 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     return true
   }
 
-  /** Everything is read: what is in flight goes on, and records without a purpose are deleted. Gives the keys of records whose payload was damaged. */
+  /**
+   * After all records were read: resumes what is in flight and deletes obsolete records. Returns
+   * keys of records with a damaged payload.
+   */
   async tidy(): Promise<readonly string[]> {
     const damaged = await this.#publishes.goOn(this.store)
     await this.#publishes.tidy(this.store)
     return damaged
   }
 
-  /** Everything is read: from now on it is kept. */
+  /** After everything was read: starts keeping the session. */
   attach(): void {
     const { session } = this.#host
     this.#recovered = { outbound: this.#publishes.size, inbound: this.#inbox.size }
     session.persistence = this
     this.#host.publishQueue.keeper = this
     this.#inDoubt = this.#session.asking && this.#publishes.exchanges
-    // It knows no more than that there is something to wait for.
+    // Attached as an extra: the connection only knows that it has to wait.
     const extras = this.#host.extras as Extra[]
     extras.push({
       open: (handshake) => this.#ask(handshake),
@@ -245,7 +259,8 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     return recovered
   }
 
-  // The server may have begun a new session at an earlier CONNECT: what is in flight at QoS 2 would arrive twice [MQTT-4.4.0-1].
+  // The server may have started a new session at an earlier CONNECT. QoS 2 messages in flight are
+  // not resent, because they would arrive twice [MQTT-4.4.0-1].
   #settleDoubt(): void {
     if (!this.#inDoubt) return
     this.#inDoubt = false
@@ -254,21 +269,24 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     void this.#answer()
   }
 
-  // CONNECT is about to leave. A process that dies after CONNACK cannot say any more that the session was lost: the record says first that it may be.
+  // CONNECT is about to be sent. If the process dies after CONNACK, the loss of the session would
+  // be unknown, so the record first says that it is in question.
   #ask(handshake: Promise<void>): Promise<void> | undefined {
     const needed = this.#isKnown && (this.#publishes.exchanges || this.#losing > 0)
-    // An attempt that came to nothing says nothing about the session.
+    // A failed attempt says nothing about the session.
     handshake.catch(() => this.#answer())
     if (!needed || this.#session.asking) return undefined
     this.#session = { ...this.#session, asking: true }
-    // Without room for it the connection has to do without, so that the store drains.
+    // If there is no space for the mark, the connection goes on without it, so that the store can
+    // drain.
     return new Promise((resolve) => {
       const small = (): void => this.#journal.write([this.take()], resolve, () => resolve(), '')
       this.#journal.write([this.#record()], resolve, small, '')
     })
   }
 
-  // What the server said is known to the next reader of the store. Fulfils when it is, or cannot be; undefined where there is nothing to write.
+  // Stores that the server has answered. Resolves when it is written or failed; undefined when
+  // there is nothing to write.
   #answer(): Promise<void> | undefined {
     if (!this.#session.asking || this.#inDoubt || this.#losing > 0 || this.#publishes.doubtful)
       return undefined
@@ -284,12 +302,13 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
   }
 
   #handleAbsent(): Promise<void> | undefined {
-    // The connection may end before that counts.
+    // The connection may end before the CONNACK is accepted.
     this.#inDoubt ||= this.#publishes.exchanges
     return this.#inbox.clear()
   }
 
-  // The session is lost, or treated so. What that means for publishes is written in this turn.
+  // The session is lost, or treated as lost. The consequences for publishes are written in this
+  // turn, before the counter is reset.
   #lose(): void {
     if (!this.#session.asking && !this.#publishes.exchanges) return
     this.#losing += 1
@@ -304,7 +323,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     return putting(this.#keys.session, encodeSession(this.#session, this.isThere ? spareLength : 0))
   }
 
-  // Where the spare room cannot be had, it goes without.
+  // If there is no space for the reserved bytes, the record is written without them.
   #writeSession(): void {
     this.isThere = true
     const insist = (): void => this.#journal.insist([this.take()])
@@ -359,7 +378,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
   }
 
   reset(): void {
-    // The end of the client: what is stored is for the next process.
+    // The client ends: stored records are for the next process.
     if (this.#host.states.ended) return
     this.#sessions += 1
     this.#inDoubt = false
@@ -381,7 +400,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     this.#release()
   }
 
-  // The next opening must not read what is about to change.
+  // The next client that opens the session waits for pending writes.
   #leave(): void {
     const { prefix } = this.#keys
     const all = leaving.get(this.store) ?? new Map<string, Promise<void>>()

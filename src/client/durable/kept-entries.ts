@@ -1,8 +1,10 @@
 /**
- * Publishes of entries of queues that lie in the store of the session: each entry and its publish end in one batch.
+ * Queue entries that are published from the same store as the session: an entry and its publish end
+ * in one batch.
  *
- * The queue makes that batch, as it counts its entries. Where no queue is there, the end is kept until one is. A queue that is opened meanwhile joins the
- * publish that is under way, and hears of one that has ended. It must never let an entry be published twice, nor delete one.
+ * The queue creates that batch, because it counts its entries. If no queue is open, the end is
+ * recorded until one is. A queue that opens meanwhile joins the publish in progress, or learns how
+ * it ended. An entry is never published twice, and never deleted here.
  */
 
 import { type Deferred, deferred } from '../../common/abort.js'
@@ -16,21 +18,24 @@ import { sessionLost } from '../publish/queued-publish.js'
 import type { Journal } from './journal.js'
 import type { DurableHost } from './ports.js'
 
-/** One entry. */
+/** A queue entry that is being published. */
 interface KeptEntry {
-  /** Who hears of its end. */
+  /** The queue, which is informed of the end. */
   link: EntryLink
   readonly outcome: Deferred<Receipt>
-  /** The key of its publish; undefined before that was stored. */
+  /** The key of the stored publish; undefined before it is stored. */
   publish: string | undefined
-  /** It has ended, and its queue did not hear of it, or it is not deleted yet; `stored` fulfils when the record that says so is safe. */
+  /**
+   * Set when it has ended but the queue was not informed, or has not deleted it yet; `stored`
+   * resolves when the record of the end is written.
+   */
   over: { readonly error: unknown; readonly stored: Promise<void> } | undefined
 }
 
-/** No queue is open. */
+/** The result when no queue is open. */
 const unheard = (): undefined => undefined
 
-/** Entries whose publishes are under way, or have ended unheard. */
+/** Entries whose publish is in progress, or ended without a queue. */
 export class KeptEntries implements EntryPublisher {
   readonly #host: DurableHost
   readonly #journal: Journal
@@ -56,19 +61,22 @@ export class KeptEntries implements EntryPublisher {
       ...call.options,
       link,
     })
-    // What was stored ends with its exchange, however the call ended.
+    // Once stored, it ends with its exchange, whatever becomes of the call.
     sent.catch((error) => {
       if (entry.publish === undefined) this.handleFailed(key, error)
     })
     return entry.outcome.promise
   }
 
-  /** An earlier process has published this entry. */
+  /** An earlier process was publishing this entry. */
   restore({ key }: Pick<EntryLink, 'key'>, publish: string): EntryLink {
     return this.#add({ key, ended: unheard }, publish).link
   }
 
-  /** The publish of an earlier process has ended, and its queue did not hear of it: it was acknowledged, or lost with its session. */
+  /**
+   * The publish of an earlier process ended without its queue being informed: acknowledged, or lost
+   * with the session.
+   */
   restoreEnded(
     { key }: Pick<EntryLink, 'key'>,
     publish: string,
@@ -83,7 +91,7 @@ export class KeptEntries implements EntryPublisher {
     else entry.outcome.resolve(acknowledged)
   }
 
-  /** Forgets the ends of entries that are not in the store any more: no queue will ask for those. */
+  /** Deletes records for entries that are no longer in the store: no queue will ask for them. */
   async forgetDeleted(store: Store): Promise<void> {
     for (const [key, { over, publish = '' }] of [...this.#entries]) {
       if (over === undefined || (await store.get(key)) !== undefined) continue
@@ -92,20 +100,20 @@ export class KeptEntries implements EntryPublisher {
     }
   }
 
-  /** Its publish is stored now, under this key. */
+  /** The publish is stored under this key. */
   handleKept(key: string, publish: string): void {
     const entry = this.#entries.get(key)
     if (entry !== undefined) entry.publish = publish
   }
 
-  /** Its publish was never sent. */
+  /** The publish was never sent. */
   handleFailed(key: string, error: unknown): void {
     const entry = this.#entries.get(key)
     this.#entries.delete(key)
     entry?.outcome.reject(error)
   }
 
-  /** Its exchange is over. `ending` makes the record that says so, for those who come later. */
+  /** The exchange is over. `ending` creates the record that says so. */
   handleOver(
     key: string,
     error: unknown,
@@ -119,7 +127,8 @@ export class KeptEntries implements EntryPublisher {
     const settle = (): void =>
       receipt === undefined ? entry.outcome.reject(error) : entry.outcome.resolve(receipt)
     if (heard !== false) entry.over = { error, stored: stored.promise }
-    // Until the queue has deleted both, the record of a failure must not pass for one that was acknowledged: its identifier is free.
+    // Until the queue has deleted both, a failed publish must not be taken for an acknowledged one,
+    // because its identifier is free again.
     const isFirst = heard === true && receipt === undefined
     if (heard === undefined || isFirst) this.#journal.write([ending()], stored.resolve)
     else stored.resolve()
@@ -127,17 +136,17 @@ export class KeptEntries implements EntryPublisher {
     else settle()
   }
 
-  /** True while the publish of this entry is in flight, or its end was not heard. */
+  /** True while the entry's publish is in flight, or its queue was not informed of the end. */
   isKept(key: string): boolean {
     return this.#entries.has(key)
   }
 
-  /** The entry is gone, and so is its publish. */
+  /** The entry and its publish were deleted. */
   forgetEntry(key: string): void {
     if (this.#entries.get(key)?.over !== undefined) this.#entries.delete(key)
   }
 
-  /** The client is over, or its store: how they end is for the next one. */
+  /** The client has ended or the store is closed: the next process handles the ends. */
   stop(error = withOutcome(closedError(), 'unknown')): void {
     for (const { outcome } of this.#entries.values()) outcome.reject(error)
   }
@@ -146,7 +155,7 @@ export class KeptEntries implements EntryPublisher {
     known.link = link
     const { over } = known
     if (over !== undefined) {
-      // What ends it must not come before the record of its end.
+      // Waits for the record of the end, so that deletions come after it.
       await Promise.race([over.stored, this.#journal.idle()])
       this.#settle(link, known, over.error)
     }
@@ -160,12 +169,13 @@ export class KeptEntries implements EntryPublisher {
     return entry
   }
 
-  // Whether the entry goes; undefined when its queue is not there.
+  // Informs the queue. Returns whether the queue deletes the entry; undefined when no queue is
+  // open.
   #settle(link: EntryLink, { publish = '' }: KeptEntry, error: unknown): boolean | undefined {
     const changes: StoreOperation[] = [{ type: 'delete', key: publish }]
     const heard = link.ended(error, changes)
     if (heard === undefined) return undefined
-    // What the queue is to delete is known here until it has done so: it may be closed before that.
+    // Stays registered until the queue has deleted it, because the queue may be closed before that.
     if (heard) return true
     this.#entries.delete(link.key)
     this.#journal.insist(changes)

@@ -1,7 +1,9 @@
 /**
- * Publishes in flight, in the store: each is there before it is sent, under a number that says its place, and until its exchange is over.
+ * Publishes in flight in the store: each is stored before it is sent, under a number that gives its
+ * order, until its exchange is over.
  *
- * It may assume that `restore` is called before there is a connection. It must never delete what the end of the client leaves in flight.
+ * `restore` must be called before there is a connection. What is in flight at the end of the client
+ * is never deleted.
  */
 
 import { withOutcome } from '../../common/outcome.js'
@@ -44,20 +46,22 @@ import {
 interface Found {
   readonly number: number
   readonly record: PublishRecord
-  /** Its entry is gone. */
+  /** Its queue entry was deleted. */
   readonly isEvicted?: boolean
 }
 
-/** Room in the store that the session keeps for records of publishes at QoS 2, which are not sent without one. */
+/**
+ * Reserved space in the store, for records of QoS 2 publishes, which are not sent without a record.
+ */
 export interface Spare {
   readonly isThere: boolean
-  /** The change that gives it up. */
+  /** The change that releases the space. */
   take(): StoreOperation
-  /** Asks for it again, if it was given up. */
+  /** Reserves it again, if it was released. */
   putBack(): void
 }
 
-/** What is left of a publish whose entry is gone: its identifier. */
+/** Replacement for a publish whose entry was deleted: only the identifier is left. */
 const gone = {
   stage: 'released',
   payload: noPayload,
@@ -65,10 +69,13 @@ const gone = {
   link: undefined,
 } as const
 
-/** Milliseconds for which a store that takes no record may be failing; after that it is full. */
+/**
+ * A store that accepts no record for longer than this many milliseconds counts as full, before that
+ * as failing.
+ */
 const patience = 1000
 
-/** Keeps publishes. */
+/** The stored publishes of one client. */
 export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   readonly entries: KeptEntries
   readonly #spare: Spare
@@ -76,14 +83,14 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   readonly #journal: Journal
   readonly #keys: SessionKeys
   readonly #numbers = new Map<QueuedPublish, number>()
-  /** Numbers of what could not be stored. */
+  /** Numbers whose record could not be stored. */
   readonly #failed = new Set<number>()
-  /** Since when the store has taken no record. */
+  /** Since when the store has accepted no record. */
   #refusing: number | undefined
-  /** What an earlier process had in flight, by packet identifier. */
+  /** Publishes of an earlier process, by packet identifier. */
   readonly #found = new Map<number, Found>()
   #last = 0
-  /** Keys of publishes that are over. */
+  /** Keys of obsolete records. */
   readonly #stale: string[] = []
 
   constructor(host: DurableHost, journal: Journal, keys: SessionKeys, spare: Spare) {
@@ -94,12 +101,12 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.entries = new KeptEntries(host, journal)
   }
 
-  /** Publishes in flight that are stored, or about to be. */
+  /** Number of publishes in flight that are stored or being stored. */
   get size(): number {
     return this.#numbers.size
   }
 
-  /** Some at QoS 2 are in flight that must not be sent in another session. */
+  /** True when QoS 2 publishes are in flight that must not be sent in another session. */
   get exchanges(): boolean {
     return this.#once.length > 0
   }
@@ -110,12 +117,18 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     )
   }
 
-  /** True while there are some of which it is unknown whether the session is the one in which they were sent. */
+  /**
+   * True when it is unknown for some of them whether the session is still the one they were sent
+   * in.
+   */
   get doubtful(): boolean {
     return this.#once.some(({ doubt }) => doubt !== undefined)
   }
 
-  /** Those at QoS 2 are not sent again: PUBREL ends them. To be called before what is in flight goes on. */
+  /**
+   * Marks those QoS 2 publishes as not to be resent: PUBREL ends them. Call it before anything is
+   * replayed.
+   */
   doubt(): void {
     const { publishQueue, session } = this.#host
     const { sent } = publishQueue
@@ -132,7 +145,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const { packetId, options } = item
     const { sent } = this.#host.publishQueue
     const body = this.#encode(item, 'sent', payloadOf(item))
-    // What no packet can carry is not stored.
+    // A message that no packet can carry is not stored.
     const size = sizeOfPacket(body)
     output.assertFits(size)
     const known = this.#numbers.get(item)
@@ -141,7 +154,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.#numbers.set(item, number)
     if (options.link !== undefined) this.entries.handleKept(options.link.key, key)
     item.length = -size
-    // It may be in flight again by then, in another session.
+    // By then, the message may be in flight again in another session.
     const isCurrent = (): boolean => item.packetId === packetId && sent.get(packetId) === item
     const send = (): void => {
       if (isCurrent()) this.#write(item)
@@ -151,20 +164,21 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
       send()
     }
     const failed = (error: MqttError, takesDeletions: boolean): void => {
-      // At QoS 1 the entry is record enough.
+      // At QoS 1, the queue entry itself is a sufficient record.
       if (this.#isFull(takesDeletions) && options.link !== undefined && options.qos === 1)
         return send()
       if (known === undefined) {
         this.#numbers.delete(item)
         this.#giveBack(number)
-        // Whatever is there goes with the next write: the entry may be published again.
+        // What may have been written is deleted with the next write, so the entry can be published
+        // again.
         if (options.link !== undefined)
           this.entries.handleFailed(options.link.key, withOutcome(error, 'not-sent'))
       }
       if (isCurrent()) this.#giveUp(item, error)
     }
     const record = putting(key, body)
-    // A full store has no room but what the session keeps.
+    // A full store still has the reserved space.
     const retry = (): void =>
       this.#journal.write([this.#spare.take(), record], written, failed, key)
     this.#journal.write(
@@ -174,14 +188,14 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     )
   }
 
-  // It was refused a record. A failure that passes is waited for; a store that is full has to drain.
+  // A record was refused. A temporary failure is waited for; a full store has to drain.
   #isFull(takesDeletions: boolean): boolean {
     const now = this.#host.platform.now()
     this.#refusing ??= now
     return takesDeletions && now - this.#refusing >= patience
   }
 
-  // It is safe: it leaves, or is a replay of the next connection.
+  // The record is stored: sends the message, unless the next connection replays it.
   #write(item: QueuedPublish): void {
     const { connections, publishQueue, session } = this.#host
     const output = connections.connection?.writer
@@ -219,7 +233,10 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.entries.handleOver(link.key, error, given, ending)
   }
 
-  /** The store was closed: those whose PUBREL it would have to know of first come to no end here, and ends of entries are not reported any more. */
+  /**
+   * The store was closed: publishes whose PUBREL would need a write end here, and ends of entries
+   * are no longer reported.
+   */
   handleClosed(error: MqttError): void {
     const { sendWindow } = this.#host.session
     const { sent } = this.#host.publishQueue
@@ -235,7 +252,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.entries.stop(error)
   }
 
-  /** A connection ended over it: the next process is to know. */
+  /** A connection ended on this message: stores that for the next process. */
   suspect(item: QueuedPublish): Promise<void> | undefined {
     const number = this.#numbers.get(item)
     if (number === undefined) return undefined
@@ -248,21 +265,21 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     )
   }
 
-  /** PUBREC came: the change that says so. */
+  /** PUBREC came: the change to store. */
   releasing(packetId: number): StoreOperation[] {
     const item = this.#host.publishQueue.sent.get(packetId)
     const number = item && this.#numbers.get(item)
     if (item === undefined || number === undefined) return []
-    // What is published again when the session is lost is needed until then.
+    // If the message is published again after a lost session, its payload is still needed.
     const payload = republishes(item, this.#host) ? payloadOf(item) : noPayload
     return [putting(this.#keys.publish(number), this.#encode(item, 'released', payload))]
   }
 
-  /** Takes a record of an earlier process; false when it is damaged. */
+  /** Restores a record of an earlier process; false when it is damaged. */
   restore(number: number, value: Uint8Array): boolean {
     const record = decodePublish(value)
     if (!Number.isSafeInteger(number)) return false
-    // One that is damaged may have to stay in its place.
+    // A damaged record may stay under its number.
     this.#last = Math.max(this.#last, number)
     if (record === undefined) return false
     const { stage, link, packet } = record
@@ -282,7 +299,10 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     return true
   }
 
-  /** Every record is read: what is in flight goes on. Gives keys of those whose payload was damaged. */
+  /**
+   * After all records were read: resumes what is in flight. Returns keys of records with a damaged
+   * payload.
+   */
   async goOn(store: Store): Promise<readonly string[]> {
     const damaged = await this.#findPayloads(store)
     for (const { number, record, isEvicted } of [...this.#found.values()].sort(
@@ -299,14 +319,16 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
           outcome: 'unknown',
         })
     }
-    // Identifiers go on behind those of the process before: the server may still answer for them.
+    // Identifiers continue behind those of the previous process, for which acknowledgements may
+    // still come.
     const last = [...this.#found.keys()].reduce((most, each) => Math.max(most, each), 0)
     this.#host.session.sendWindow.avoid((last + 32_767) % 65_535)
     this.#found.clear()
     return damaged
   }
 
-  // One that was released needs it no more, unless its session is lost.
+  // Loads payloads from queue entries. A released publish needs its payload only if the session is
+  // lost.
   async #findPayloads(store: Store): Promise<readonly string[]> {
     const damaged: string[] = []
     for (const [packetId, { number, record }] of this.#found) {
@@ -316,7 +338,8 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
       const payload = entry && payloadOfEntry(entry, length)
       if (payload === undefined && stage === 'sent') {
         this.#found.delete(packetId)
-        // An entry that is gone was evicted, or its queue reports it as damaged: what the server may have of it ends with PUBREL.
+        // A missing entry was evicted, or its queue reports it as damaged. If the server may have
+        // the QoS 2 message, PUBREL ends it.
         if (entry !== undefined) damaged.push(this.#keys.publish(number))
         else if (record.packet.qos === 1) this.#stale.push(this.#keys.publish(number))
         else this.#found.set(packetId, { number, record: { ...record, ...gone }, isEvicted: true })
@@ -330,8 +353,9 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     return damaged
   }
 
-  // Its identifier has another publish: it has ended, and the process died before the store knew that. The failure of an entry has a record, and what was
-  // released is the server's; otherwise the outcome is unknown, and the queue decides.
+  // Another publish has reused its identifier, so it has ended, and the process died before that
+  // was stored. A released one is the server's; failures of entries have a record; otherwise the
+  // outcome is unknown, and the queue decides.
   #supersede({ number, record: { link, stage, packet } }: Found): void {
     const key = this.#keys.publish(number)
     if (link === undefined) this.#stale.push(key)
@@ -343,14 +367,15 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
       )
   }
 
-  /** Everything is read: records without a purpose are deleted. */
+  /** Deletes obsolete records, after everything was read. */
   async tidy(store: Store): Promise<void> {
     if (this.#stale.length > 0)
       await store.batch(this.#stale.map((key): StoreOperation => ({ type: 'delete', key })))
     await this.entries.forgetDeleted(store)
   }
 
-  // While the store fails the same numbers serve again: as many as are asked for at a time.
+  // Reuses the numbers of failed records, so that a failing store needs only as many as are in
+  // flight.
   #giveBack(number: number): void {
     this.#failed.add(number)
     while (this.#failed.delete(this.#last)) this.#last -= 1
@@ -404,7 +429,8 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const { platform } = this.#host
     const { qos, retain, properties } = wire ?? options
     const packet = { topic, qos, retain, properties, packetId }
-    // What is stored goes down from the time at which it was sent, or else from the call.
+    // The stored expiry interval counts from when the message was sent, or from the call if it was
+    // not.
     const aged =
       (options.properties?.messageExpiryInterval ?? 0) - (properties?.messageExpiryInterval ?? 0)
     const taken = platform.date() - (since > 0 ? platform.now() - since - aged * 1000 : 0)
@@ -420,7 +446,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     })
   }
 
-  // No caller awaits it any more.
+  // Emits `recovered` when a publish of an earlier process ends: no caller waits for it.
   #emitRecovered({ topic, options, packetId, promise }: QueuedPublish): void {
     const { events } = this.#host
     const emitRecovered = (given: Receipt | undefined, error: MqttError | undefined): void =>
@@ -432,7 +458,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   }
 }
 
-// That of an entry lies in the entry.
+// The payload of a queue entry is stored only in the entry; here, its length.
 function payloadOf({ options, payload }: QueuedPublish): Uint8Array | number {
   return options.link === undefined ? payload : payload.length
 }

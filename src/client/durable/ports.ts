@@ -1,5 +1,5 @@
 /**
- * What a session in a store needs of the client. Types only; `lifecycle/` implements it.
+ * What a stored session needs from its client. Types only; `lifecycle/core.ts` implements it.
  */
 
 import type { MqttError } from '../../errors.js'
@@ -11,9 +11,9 @@ import type { MessageRouter } from '../deliver/message-router.js'
 import type { PublishHost } from '../publish/ports.js'
 import type { PublishQueue } from '../publish/publish-queue.js'
 
-/** The client whose session is kept. */
+/** The client whose session is stored. */
 export interface DurableHost extends ClientContext, Settler {
-  /** In force: given, assigned by the server, or made up. */
+  /** The client identifier in use: configured, assigned by the server, or generated. */
   clientId: string
   readonly connections: PublishHost['connections'] & {
     inbox: MessageTaker
@@ -22,9 +22,9 @@ export interface DurableHost extends ClientContext, Settler {
   readonly states: PublishHost['states']
   readonly router: MessageRouter
   readonly publishQueue: PublishQueue
-  /** What CONNACK has to wait for. */
+  /** Attached parts that CONNACK may wait for. */
   readonly extras: readonly Extra[]
   readonly reconnector: { begin(): void }
-  /** No connection will come, because of this. */
+  /** No connection will be made any more, because of this error. */
   finish(error: MqttError): void
 }

@@ -1,8 +1,9 @@
 /**
- * The records of a session in a store: their keys, and how they lie in bytes. Pure.
+ * The records of a stored session: keys and binary format. Pure.
  *
- * A session has one record of its own, one for each publish in flight under a number that rises, and one for each packet identifier of an incoming message.
- * Whatever is read back is checked: what does not parse is damaged.
+ * A session has one record of its own, one for each publish in flight under a rising number, and
+ * one for each packet identifier of an incoming message. Records are checked when read; one that
+ * does not parse is damaged.
  */
 
 import { encoder } from '../../common/schema.js'
@@ -17,22 +18,31 @@ import { decodeText } from '../../wire/utf8.js'
 import { Writer } from '../../wire/writer.js'
 import type { EntryLink } from '../options/hidden.js'
 
-/** Digits of a number in a key: as many as the largest safe one has. */
+/** Digits of a number in a key: enough for the largest safe integer. */
 const digits = 16
-/** Characters of a client identifier in a key. */
+/** Most characters of a client identifier in a key. */
 const longestName = 400
 
-// Bytes before the key and the packet of a publish: stage, what a lost session means, when it was taken, how long the key is.
+// Bytes before key and packet of a publish: stage, loss policy, time, and length of the key.
 const publishHead = 12
-/** Beside the stage: connections that ended over the publish, up to so many. */
+/**
+ * Bit position, next to the stage, of the number of connections that ended on the publish, and the
+ * largest number.
+ */
 const strikesAt = 2
 const mostStrikes = 31
-/** Added to the stage where the payload is that of the entry: the record ends with its length, in four bytes, then. */
+/**
+ * Flag in the stage byte: the payload is in the queue entry, and the record ends with its length in
+ * four bytes.
+ */
 const borrowed = 0x80
 const borrowedLength = 4
 const inboundLength = 21
 
-/** What a publish waits for: its acknowledgement, PUBCOMP, or, as it failed or was acknowledged, that the queue that it came from hears of it. */
+/**
+ * What a publish waits for: its acknowledgement (`sent`), PUBCOMP (`released`), or that its queue
+ * is informed of the end (`failed`, `acknowledged`).
+ */
 export type PublishStage = 'sent' | 'released' | 'failed' | 'acknowledged'
 const stages: readonly PublishStage[] = ['sent', 'released', 'failed', 'acknowledged']
 const lossPolicies = [undefined, 'republish', 'reject'] as const
@@ -41,43 +51,51 @@ const lossPolicies = [undefined, 'republish', 'reject'] as const
 export interface PublishRecord {
   readonly stage: PublishStage
   readonly onSessionLost: 'republish' | 'reject' | undefined
-  /** Epoch milliseconds. */
+  /** When it was published, in epoch milliseconds. */
   readonly taken: number
-  /** The entry of a queue that it is of. */
+  /** Its queue entry. */
   readonly link: Pick<EntryLink, 'key'> | undefined
-  /** Without its payload where that is not needed any more. */
+  /** Without its payload when that is no longer needed. */
   readonly packet: Pick<PublishPacket, 'topic' | 'qos' | 'retain'> & {
     readonly packetId: number
     readonly properties: Properties | undefined
   }
-  /** A number: the payload is the last so many bytes of the record of the entry. */
+  /** A number: the payload is the last that many bytes of the entry's record. */
   readonly payload: Uint8Array | number
   /** Bytes of the packet. */
   readonly length: number
-  /** Connections that ended over it. */
+  /** Connections that ended on it. */
   readonly strikes: number
 }
 
-/** What is known under the packet identifier of an incoming message: at QoS 2, whether it was received. */
+/**
+ * What is known about the packet identifier of an incoming message; at QoS 2, also whether it was
+ * received.
+ */
 export interface InboundRecord {
   readonly qos: number
   readonly received: boolean
   readonly epoch: number
   readonly counter: number
-  /** Checksum of topic and payload: the server may use the identifier for another message by now. */
+  /**
+   * Checksum of topic and payload, because the server may reuse the identifier for another message.
+   */
   readonly print: number
 }
 
-/** What is known of the session. */
+/** The record of the session itself. */
 export interface SessionRecord {
   readonly clientId: string
   /** Rises with each process. */
   readonly epoch: number
-  /** A CONNECT may have left, and what its answer says of the session is not stored: QoS 2 in flight may be of a session that is lost. */
+  /**
+   * A CONNECT may have been sent, and the server's answer about the session is not stored: QoS 2
+   * publishes in flight may belong to a lost session.
+   */
   readonly asking: boolean
 }
 
-/** Where the records of a client's session begin. */
+/** Key prefix of the records of a client's session. */
 export function prefixOf(clientId: string): string {
   const name = encodeURIComponent(clientId)
   const short =
@@ -90,7 +108,7 @@ export function prefixOf(clientId: string): string {
 /** The keys of one session. */
 export class SessionKeys {
   readonly prefix: string
-  /** ClientAccess every key. */
+  /** Upper bound of all keys, exclusive. */
   readonly end: string
 
   constructor(clientId: string) {
@@ -110,7 +128,7 @@ export class SessionKeys {
     return `${this.prefix}i/${packetId}`
   }
 
-  /** What a key is of, and its number. */
+  /** The kind and number in a key. */
   read(key: string): { readonly kind: string; readonly number: number } {
     const rest = key.slice(this.prefix.length)
     return { kind: rest[0] ?? '', number: Number(rest.slice(2)) }
@@ -122,13 +140,16 @@ export function putting(key: string, body: Uint8Array): StoreOperation {
   return { type: 'put', key, value: sealRecord(body) }
 }
 
-/** The body of a record of the session. `spare`: so many bytes more, which can be had where the store is full. */
+/**
+ * Encodes the record of a session. `spare`: number of reserved bytes, which can be released when
+ * the store is full.
+ */
 export function encodeSession({ clientId, epoch, asking }: SessionRecord, spare = 0): Uint8Array {
-  // As long with the mark as without: a full store takes it.
+  // The mark does not change the length, so that a full store accepts it.
   return encoder.encode(JSON.stringify([clientId, epoch, ' '.repeat(spare), asking ? 1 : 0]))
 }
 
-/** Undefined where it is damaged. */
+/** Undefined when it is damaged. */
 export function decodeSession(value: Uint8Array): SessionRecord | undefined {
   return attempt(value, (body) => {
     const [clientId, epoch, , asking] = JSON.parse(decodeText(body)) as unknown[]
@@ -138,7 +159,7 @@ export function decodeSession(value: Uint8Array): SessionRecord | undefined {
   })
 }
 
-/** The body of a record of a publish. @throws WireError for what no packet can carry */
+/** Encodes the record of a publish. @throws WireError when no packet can carry it */
 export function encodePublish({
   stage,
   onSessionLost,
@@ -168,7 +189,7 @@ export function encodePublish({
   return writer.take()
 }
 
-/** Bytes of the packet of a publish whose record has this body, with its payload. */
+/** Bytes of the packet in this record, including its payload. */
 export function sizeOfPacket(body: Uint8Array): number {
   const begin = packetStart(body)
   const { end, payloadLength } = tailOf(body)
@@ -179,14 +200,14 @@ export function sizeOfPacket(body: Uint8Array): number {
   )
 }
 
-// Where the packet ends, and how many bytes of payload lie elsewhere.
+// Where the packet ends in the record, and the payload bytes stored elsewhere.
 function tailOf(body: Uint8Array): { readonly end: number; readonly payloadLength: number } {
   if (((body[0] as number) & borrowed) === 0) return { end: body.length, payloadLength: 0 }
   const end = body.length - borrowedLength
   return { end, payloadLength: new DataView(body.buffer, body.byteOffset).getUint32(end) }
 }
 
-/** The payload of an entry from its record, where it stands last; undefined where the record is damaged. */
+/** The payload at the end of a queue entry's record; undefined when the record is damaged. */
 export function payloadOfEntry(record: Uint8Array, length: number): Uint8Array | undefined {
   const body = openRecord(record)
   return body && body.length >= length ? body.slice(body.length - length) : undefined
@@ -196,7 +217,7 @@ function packetStart(body: Uint8Array): number {
   return publishHead + new DataView(body.buffer, body.byteOffset).getUint16(publishHead - 2)
 }
 
-/** Undefined where it is damaged. */
+/** Undefined when it is damaged. */
 export function decodePublish(value: Uint8Array): PublishRecord | undefined {
   return attempt(value, (body) => {
     const isBorrowed = (body[0] as number) >= borrowed
@@ -238,10 +259,10 @@ export function decodePublish(value: Uint8Array): PublishRecord | undefined {
   })
 }
 
-/** A payload that is not needed any more. */
+/** Replaces a payload that is no longer needed. */
 export const noPayload: Uint8Array = nothing
 
-/** The body of a record of an incoming message. */
+/** Encodes the record of an incoming message. */
 export function encodeInbound({ qos, received, epoch, counter, print }: InboundRecord): Uint8Array {
   const body = new Uint8Array(inboundLength)
   const view = new DataView(body.buffer)
@@ -252,7 +273,7 @@ export function encodeInbound({ qos, received, epoch, counter, print }: InboundR
   return body
 }
 
-/** Undefined where it is damaged. */
+/** Undefined when it is damaged. */
 export function decodeInbound(value: Uint8Array): InboundRecord | undefined {
   return attempt(value, (body) => {
     const state = body[0] as number

@@ -1,5 +1,6 @@
 /**
- * The end of a client: everything that is pending settles, each with what is known about it, and no timer is left.
+ * The end of a client: everything pending settles with what is known about it, and all timers are
+ * stopped.
  */
 
 import { tally } from '../../common/counters.js'
@@ -7,7 +8,7 @@ import { closedError } from '../../common/outcome.js'
 import type { MqttError } from '../../errors.js'
 import type { ClientInternals } from './internals.js'
 
-/** Cuts the connection without DISCONNECT: the server publishes the will. */
+/** Closes the connection without DISCONNECT, so the server publishes the will. */
 export function destroy(parts: ClientInternals, error?: MqttError): void {
   const { states, connections } = parts
   if (states.ended) return
@@ -18,7 +19,10 @@ export function destroy(parts: ClientInternals, error?: MqttError): void {
   link?.destroy(error)
 }
 
-/** No connection will come, because of this: what waits for one is over. Turns that run while the client ends go on. */
+/**
+ * No connection will be made any more: everything that waits for one fails. While the client is
+ * disconnecting, running turns continue.
+ */
 export function finish(parts: ClientInternals, error: MqttError | undefined): void {
   const { states } = parts
   if (states.current !== 'disconnecting') return end(parts, error)
@@ -29,7 +33,7 @@ export function finish(parts: ClientInternals, error: MqttError | undefined): vo
   parts.subscriptions.senderIfUsed?.end(reason)
 }
 
-/** The end of everything. */
+/** Ends the client and settles everything. */
 export function end(parts: ClientInternals, error: MqttError | undefined): void {
   const { events, connections, publishQueue, subscriptions, session, states } = parts
   if (states.ended) return
@@ -61,7 +65,8 @@ export function end(parts: ClientInternals, error: MqttError | undefined): void 
 /** Events that announce the end of a client. */
 const endings = ['disconnect', 'state', 'serverdisconnect', 'error'] as const
 
-// A program that hears of it from a call that waits, a loop, an event or `closed` needs no report.
+// Reports an unexpected end, unless the program learns of it from a pending call, a loop, an event
+// or `closed`.
 function reportEnd(parts: ClientInternals, error: MqttError): void {
   const { states, events, subscriptions } = parts
   const reads = [...subscriptions.consumers].some(
@@ -71,7 +76,7 @@ function reportEnd(parts: ClientInternals, error: MqttError): void {
   parts.report('MQWIRE_NOT_CONNECTED', 'the client has ended', error)
 }
 
-/** The connection is over, where `connect` announced it. */
+/** Emits `disconnect` if `connect` was emitted for this connection. */
 export function reportDown(
   parts: ClientInternals,
   error: MqttError | undefined,

@@ -1,5 +1,6 @@
 /**
- * What the application may ask of the connection: that there be one, another one, at other endpoints, or authenticated again.
+ * What the application can request of the connection: connect, reconnect, change the brokers,
+ * authenticate again.
  */
 
 import { aborted, assertNotAborted, onAbort, within } from '../../common/abort.js'
@@ -12,18 +13,18 @@ import { findScanner } from '../options/check-options.js'
 import { destroy } from './closing.js'
 import type { ClientInternals } from './internals.js'
 
-/** Seconds: who asks for more may have meant milliseconds. */
+/** Seconds above which a warning is logged, because the caller may have meant milliseconds. */
 const lazyKeepAlive = 3600
 
-/** Reads the session and begins to dial, or ends the client. */
+/** Restores the session and starts connecting, or ends the client. */
 type OpenKeeper = (parts: ClientInternals) => Promise<void>
 
-/** A store that brings what keeps a session in it. */
+/** A store that includes the code of the session keeper. */
 interface Keeping {
   readonly [keeperOf]?: OpenKeeper
 }
 
-/** Joins whatever is under way to connect, or begins. */
+/** Starts connecting, or joins an attempt in progress. */
 export async function connect(parts: ClientInternals, signal?: AbortSignal): Promise<void> {
   const { states, options } = parts
   assertGoing(parts)
@@ -35,7 +36,8 @@ export async function connect(parts: ClientInternals, signal?: AbortSignal): Pro
   assertNotAborted(signal)
   const arrival = states.awaited()
   if (states.current === 'idle') {
-    // The signal of the call that begins it ends the attempt; those of joiners drop only the joiner.
+    // The signal of the call that starts connecting ends the client; a joiner's signal rejects only
+    // its own call.
     const stop = onAbort(signal, () => destroy(parts, aborted(signal)))
     arrival.then(stop, stop)
     findScanner(options.scanner, parts.platform, (scanner) => parts.connections.useScanner(scanner))
@@ -51,7 +53,7 @@ export async function connect(parts: ClientInternals, signal?: AbortSignal): Pro
   return within(arrival, signal)
 }
 
-/** What an earlier process left is part of the session: it is read before anything is dialled. */
+/** The stored session is restored before connecting. */
 function recover(parts: ClientInternals, given: Keeping & { readonly store?: Keeping }): void {
   const open =
     (given.store ?? given)[keeperOf] ?? (parts.platform.loadKeeper as OpenKeeper | undefined)
@@ -59,7 +61,7 @@ function recover(parts: ClientInternals, given: Keeping & { readonly store?: Kee
   else void open(parts)
 }
 
-/** Dials now instead of after the delay; replaces a connection that is up only with `force`. */
+/** Connects now instead of after the delay; replaces an open connection only with `force`. */
 export async function reconnect(
   parts: ClientInternals,
   force: boolean,
@@ -76,13 +78,13 @@ export async function reconnect(
   return arrival
 }
 
-/** The endpoints from now on. */
+/** Replaces the list of endpoints. */
 export function setBrokers(parts: ClientInternals, endpoints: readonly ParsedEndpoint[]): void {
   assertGoing(parts)
   parts.reconnector.setBrokers(endpoints)
 }
 
-/** Authenticates again on the open connection (section 4.12.1). */
+/** Re-authenticates on the open connection (section 4.12.1). */
 export async function reauthenticate(parts: ClientInternals, signal?: AbortSignal): Promise<void> {
   const { authentication, connections } = parts
   assertGoing(parts)

@@ -1,7 +1,6 @@
 /**
- * The connection that a client has: how it is opened, handed to what needs it, replaced and cut.
- *
- * There is at most one at a time. What its end means for the client is not decided here: see `transitions.ts`.
+ * The current connection of a client: opening, replacing and closing it. There is at most one.
+ * `transitions.ts` decides what its end means for the client.
  */
 import { type Deferred, deferred, onAbort } from '../../common/abort.js'
 import { closedError } from '../../common/outcome.js'
@@ -16,36 +15,36 @@ import type { ClientEvents } from '../options/index.js'
 import type { CancelTimer } from '../platform.js'
 import { broken, closedEarly } from '../session/refusal.js'
 
-/** The client that has connections. */
+/** The client as its connections see it. */
 export type HolderHost = ConnectionHost & {
   /** Undefined until the first publish. */
   readonly publishQueueIfUsed:
     | { readonly sent: { readonly counting: Promise<void> | undefined } }
     | undefined
   readonly extras: readonly Extra[]
-  /** A connection that was up is over. Undefined: orderly, after our DISCONNECT. */
+  /** A connection that was up has ended; without an error after our DISCONNECT. */
   handleLost(error: MqttError | undefined): void
 }
 
 /** The connections of one client, one after the other. */
 export class ConnectionHolder {
-  /** A scanner that finds frames faster; undefined without one, or before it is loaded. */
+  /** A faster frame scanner; undefined without one, or before it is loaded. */
   scanner: FrameScanner | undefined
-  /** Where messages come in: the router, unless something has to be done first. */
+  /** Receives incoming messages: the router, unless a stored session has replaced it. */
   declare inbox: MessageTaker
-  /** What was dialled last. */
+  /** The latest endpoint, and options omitted for it. */
   dialled: Pick<ClientEvents['connect'], 'endpoint' | 'dropped'> = { endpoint: '', dropped: [] }
-  /** In every state. */
+  /** The connection in any state, including the handshake. */
   current: Connection | undefined
-  /** True from a `connect` event to its `disconnect` event. */
+  /** True between a `connect` event and its `disconnect` event. */
   up = false
-  /** The connection is being replaced, by our own choice, because of this. */
+  /** Set while a connection is being replaced by choice: the reason. */
   replacing: MqttError | undefined
-  /** True from the end of a connection that we replace until the next one is up. */
+  /** True from the end of a replaced connection until the next one is up. */
   replaced = false
-  /** Until the session ends on the server, while there is no connection. */
+  /** Timer for the expiry of the session on the server, while disconnected. */
   expiry: CancelTimer | undefined
-  /** Milliseconds that the latest connection was up which is over; 0 before the first. */
+  /** Milliseconds that the previous connection was up; 0 before the first ended. */
   lifetime = 0
   #handshake: Deferred<void> | undefined
   readonly #host: HolderHost
@@ -54,7 +53,7 @@ export class ConnectionHolder {
     this.#host = host
   }
 
-  /** While it takes packets of the application. */
+  /** The connection, while it accepts packets of the application. */
   get connection(): Connection | undefined {
     return this.#handshake === undefined && this.#host.session.state === 'connected'
       ? this.current
@@ -75,12 +74,12 @@ export class ConnectionHolder {
       : undefined
   }
 
-  /** Does what the session asks for, after a command given to it. */
+  /** Runs the actions that the session has queued. */
   pump(): void {
     this.current?.pump()
   }
 
-  /** Ends the connection, without a further byte. */
+  /** Closes the connection without sending anything more. */
   cut(error: MqttError): void {
     this.current?.destroy(error)
   }
@@ -90,7 +89,7 @@ export class ConnectionHolder {
     this.current?.reader.useScanner(scanner)
   }
 
-  /** A connection that we give up ourselves ends with DISCONNECT, so that no will is published. */
+  /** Replaces the connection, with DISCONNECT, so that no will is published. */
   replace(reason: string): void {
     const { connection } = this
     if (connection === undefined) return
@@ -102,14 +101,19 @@ export class ConnectionHolder {
     connection.end()
   }
 
-  /** Right before the transport is opened; `dropped` are the options that the connection goes without. */
+  /**
+   * Called right before the transport is opened; `dropped` lists options that this attempt omits.
+   */
   handleDial(endpoint: string, attempt: number, dropped: readonly string[]): void {
     this.dialled = { endpoint, dropped }
     this.#host.log('debug', `attempt ${attempt} at ${endpoint}`)
     this.#host.events.emit('dial', { attempt, endpoint })
   }
 
-  /** Runs the handshake on an open transport; fulfils at CONNACK, rejects otherwise and when the signal aborts. */
+  /**
+   * Runs the handshake on an open transport. Resolves at CONNACK; rejects on failure, and when the
+   * signal aborts.
+   */
   async handshake(transport: Transport, packet: ConnectPacket, signal: AbortSignal): Promise<void> {
     const done = deferred<void>()
     this.#handshake = done
@@ -122,14 +126,14 @@ export class ConnectionHolder {
       const counting = this.#host.publishQueueIfUsed?.sent.counting
       if (counting !== undefined) waits.push(counting)
       if (waits.length > 0) await Promise.race([Promise.all(waits), done.promise])
-      // It may have ended meanwhile.
+      // The connection may have ended meanwhile.
       if (this.current === link) {
         this.#host.session.connect(packet)
         link.pump()
       }
       await done.promise
     } catch (error) {
-      // One that is saying goodbye is left to it.
+      // A connection that is sending DISCONNECT closes by itself.
       if (!link.over) link.destroy()
       throw error
     } finally {
@@ -138,20 +142,20 @@ export class ConnectionHolder {
     }
   }
 
-  /** CONNACK said yes. */
+  /** CONNACK was accepted. */
   handleAccepted(): void {
     this.replaced = false
     this.#handshake?.resolve()
     this.#handshake = undefined
   }
 
-  /** What a CONNACK has to wait for before it counts; rejects when it is not to be believed. */
+  /** Checks a CONNACK before it is accepted; rejects when it must not be. */
   verify(packet: ConnackPacket): Promise<unknown> | undefined {
     const waits = this.#host.extras.flatMap((extra) => extra.verify?.(packet) ?? [])
     return waits.length > 0 ? Promise.all(waits) : undefined
   }
 
-  /** The end of a connection, exactly once. Undefined: orderly, after our DISCONNECT. */
+  /** Called exactly once when the connection ends; without an error after our DISCONNECT. */
   handleClosed(error: MqttError | undefined): void {
     const handshake = this.#handshake
     const { acceptedAt } = this.current ?? {}
@@ -166,7 +170,7 @@ export class ConnectionHolder {
     )
   }
 
-  // A server may refuse our certificate as late as this.
+  // With TLS 1.3, a server may refuse the client certificate this late.
   #beforeConnack(cause: unknown): MqttError {
     return broken(
       this.#host.platform.isTlsError(cause) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED',
@@ -176,7 +180,7 @@ export class ConnectionHolder {
   }
 }
 
-/** A copy without credentials and authentication data. */
+/** A copy of a packet without credentials and authentication data. */
 export function redacted(packet: Packet): Packet {
   const { properties } = packet as { readonly properties?: Properties }
   const copy =

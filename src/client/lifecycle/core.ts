@@ -1,8 +1,9 @@
 /**
- * Makes the parts of one client and wires them together: it is what each of them calls its host.
+ * Creates the parts of one client and connects them; each part knows this class as its host.
  *
- * What connects is in `connecting.ts`, the one connection in `connection-holder.ts`, what happens on it in `transitions.ts`, the end in `shutdown.ts` and `closing.ts`.
- * Applications see `client.ts`; here nothing is validated any more.
+ * `connecting.ts` handles requests for a connection, `connection-holder.ts` the connection,
+ * `transitions.ts` what happens on it, `shutdown.ts` and `closing.ts` the end. Applications use
+ * `client.ts`, which validates all arguments.
  */
 
 import { Counters } from '../../common/counters.js'
@@ -111,7 +112,7 @@ export class Core implements ClientInternals, ClientAccess {
         `mqwire ${printable(this.clientId)}: ${printable(parts.map(textOf).join(''))}`,
       )
     } catch {
-      // A failure of the logger itself cannot be logged.
+      // A failing logger cannot be reported.
     }
   }
 
@@ -124,12 +125,13 @@ export class Core implements ClientInternals, ClientAccess {
   ): void {
     const { logger } = this.options
     const level = code === 'MQWIRE_HANDLER_FAILED' ? 'error' : 'warn'
-    // `null` says that no output is wanted. `MQWIRE_UNSENT` is printed beside a logger: messages are lost.
+    // `logger: null` silences reports. `MQWIRE_UNSENT` is printed even with a logger, because
+    // messages are lost.
     const isHeard = heard === true || (heard !== undefined && this.events.has(heard))
     const isSilenced =
       logger === null || (logger !== undefined && code !== 'MQWIRE_UNSENT') || isHeard
     const print = isSilenced ? undefined : this.platform.report
-    // What was thrown becomes text only where that is read.
+    // Texts are built only if something will show them.
     if (print === undefined && logger?.[level] === undefined) return
     const whole = (): string => {
       const what = typeof text === 'string' ? text : text()
@@ -147,7 +149,7 @@ export class Core implements ClientInternals, ClientAccess {
     )
   }
 
-  /** Says goodbye: see `shutdown.ts`. */
+  /** Disconnects: see `shutdown.ts`. */
   async disconnect(goodbye: Goodbye, drain = false): Promise<void> {
     if (this.states.ended) return
     this.#ending ??= new Shutdown(this)
@@ -155,7 +157,7 @@ export class Core implements ClientInternals, ClientAccess {
   }
 
   settle(ticket: number, reasonCode: number): boolean {
-    // 3.1.1 cannot say no.
+    // 3.1.1 has no negative acknowledgement.
     const settled = this.session.receiveWindow.settle(
       ticket,
       this.session.version === 5 ? reasonCode : 0,
@@ -217,7 +219,7 @@ function reasonOf(cause: unknown): string {
   return MqttError.is(cause) ? `${cause.code}: ${cause.message}` : textOf(cause)
 }
 
-// The line of the program is what helps; what comes from the network has none.
+// The stack, if it contains program lines; network errors have none.
 function stackOf(cause: unknown): string | undefined {
   const { stack } = Object(cause) as { stack?: unknown }
   return typeof stack === 'string' && stack.includes('\n    at ') ? stack : undefined

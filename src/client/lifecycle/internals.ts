@@ -1,5 +1,5 @@
 /**
- * The parts of one client, as the functions of this room see them. Types only.
+ * The parts of one client as the functions in this folder see them. Types only.
  */
 import type { MqttError } from '../../errors.js'
 import type { ClientContext, Extra } from '../context.js'
@@ -14,26 +14,26 @@ import type { States } from './states.js'
 
 /** Everything behind a client. */
 export interface ClientInternals extends ClientContext {
-  /** In force: given, assigned by the server, or made up. */
+  /** The client identifier in use: configured, assigned by the server, or generated. */
   clientId: string
   readonly states: States
   readonly connections: ConnectionHolder
   readonly subscriptions: Subscriptions
   readonly router: MessageRouter
-  /** Made by its first use. */
+  /** Created on first use. */
   readonly publishQueue: PublishQueue
-  /** The same, without making it. */
+  /** The same, without creating it. */
   readonly publishQueueIfUsed: PublishQueue | undefined
   readonly reconnector: Reconnector
   /** Undefined without the `auth` option. */
   readonly authentication: Authentication | undefined
-  /** What attaches to the client and is known by nothing else. */
+  /** Optional parts that only attach to the client. */
   readonly extras: readonly Extra[]
   readonly turns: ReaderTurns
-  /** The application is done with a message. */
+  /** The application has decided about a message. */
   settle(ticket: number, reasonCode: number): boolean
-  /** No connection will come, because of this. */
+  /** No connection will be made any more, because of this error. */
   finish(error: MqttError | undefined): void
-  /** Sends what waits, as far as it may. */
+  /** Sends what waits, as far as allowed. */
   flush(): void
 }

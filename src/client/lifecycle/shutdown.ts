@@ -1,9 +1,11 @@
 /**
- * The end of a client in order: what its goodbye waits for, and how long.
+ * Ends a client in order: what `disconnect()` and `drain()` wait for, and how long.
  *
- * Shared filters are left, running turns end, publishes and acknowledgements leave, DISCONNECT is last; at once where there is nothing to wait for, as a
- * page that is being left has no later turn. What is given up is reported. There is one for a client, made by the first call. It must
- * never wait longer than its most impatient caller, and never hand out what cannot be acknowledged any more.
+ * Shared subscriptions are left, running turns end, publishes and acknowledgements are sent, then
+ * DISCONNECT. With nothing to wait for, all of this happens immediately, because a page that is
+ * being unloaded has no later turn. Messages that are given up are reported. The first call creates
+ * the only instance. The shortest timeout of all callers applies, and nothing is handed out that
+ * can no longer be acknowledged.
  */
 import { deferred, onAbort } from '../../common/abort.js'
 import type { Consumer } from '../deliver/consumer.js'
@@ -12,14 +14,14 @@ import { destroy, end, finish } from './closing.js'
 import type { ClientInternals } from './internals.js'
 import { sessionExpiry } from './transitions.js'
 
-/** Milliseconds of a goodbye after which it says what it waits for. */
+/** After this many milliseconds, logs what is being waited for. */
 const patience = 1000
 
-/** The end of one client that has not ended. */
+/** The shutdown of one client. */
 export class Shutdown {
   readonly #parts: ClientInternals
   readonly #hurried = deferred<void>()
-  /** No time is left to wait for anything. */
+  /** The time is up. */
   #rushed = false
   #turnEnded: (() => void) | undefined
   #done: Promise<void> | undefined
@@ -28,18 +30,18 @@ export class Shutdown {
     this.#parts = parts
   }
 
-  /** Begins the end, or joins it. */
+  /** Starts the shutdown, or joins it. */
   async disconnect(goodbye: Goodbye, drain: boolean): Promise<void> {
     const hurry = (): void => {
       this.#rushed = true
       this.#hurried.resolve()
     }
-    // Of several calls, the shortest timeout decides.
+    // Of several calls, the shortest timeout applies.
     const cancel = this.#parts.platform.setTimer(hurry, goodbye.timeout)
     if (goodbye.timeout === 0) hurry()
     const cease = onAbort(goodbye.signal, hurry)
     if (this.#done === undefined) {
-      // Set before listeners run, so that a listener's own call joins.
+      // Set before listeners run, so that a call from a listener joins.
       const { promise, resolve, reject } = deferred<void>()
       this.#done = promise
       this.#stop(goodbye, drain).then(resolve, reject)
@@ -49,7 +51,7 @@ export class Shutdown {
     cease()
   }
 
-  /** To be called when a turn of a consumer ended. */
+  /** Called when a consumer's turn has ended. */
   handleTurnEnd(): void {
     this.#turnEnded?.()
   }
@@ -61,11 +63,11 @@ export class Shutdown {
     const atOnce = this.#rushed
     const connected = states.current === 'connected'
     states.by ||= drain ? 'drain()' : 'disconnect()'
-    // What is to be sent needs a connection.
+    // Draining needs a connection.
     states.draining = drain && states.current !== 'idle'
-    // A connection that we replace ourselves is as good as there.
+    // A connection that is being replaced by choice is waited for.
     const waits = (states.draining || connections.replaced) && draining.open > 0
-    // Nothing to say goodbye to: an attempt that is under way is given up.
+    // Not connected and nothing to wait for: an attempt in progress is given up.
     if (
       !connected &&
       subscriptions.openUnsubscribes + subscriptions.membership.running.length === 0 &&
@@ -85,14 +87,14 @@ export class Shutdown {
     if (subscriptions.openUnsubscribes + subscriptions.membership.running.length > 0)
       await this.#patient(this.#turnsEnded())
     states.sealed = true
-    // Without `draining`, the end of the connection ends the wait.
+    // Unless `draining`, the loss of the connection ends the wait.
     if (drain || draining.open > 0) await this.#patient(draining.drained())
     if (publishQueue.keeper !== undefined) await this.#patient(publishQueue.keeper.idle())
     const lost = connections.connection === undefined
     subscriptions.membership.letGo()
     subscriptions.senderIfUsed?.flush()
     const link = connections.current
-    // A link that was stuck until the time was over gets no more.
+    // If the link was stuck until the timeout, it is closed at once.
     const lingers = this.#rushed && (atOnce || link?.writer.writable === true)
     if (link !== undefined && session.state === 'connected') {
       link.writer.flush()
@@ -101,14 +103,15 @@ export class Shutdown {
       link.end(atOnce ? undefined : timeout)
       await this.#patient(states.closed)
     }
-    // A peer that does not end its side is cut off, when our goodbye had time to leave; else the connection gives it a little longer.
+    // A peer that does not close its side is cut off. If DISCONNECT was sent late, the connection
+    // itself waits a little longer.
     if (!lingers) link?.destroy()
     hush()
     end(parts, states.failure)
     this.#reportUnsent(states.by, timeout, lost)
   }
 
-  // What a store keeps is not lost.
+  // Messages kept in a store are not lost, so they are not reported.
   #reportUnsent(call: string, timeout: number, lost: boolean): void {
     const { queued, inFlight } = this.#parts.publishQueue.givenUp
     const count = queued + inFlight
@@ -120,7 +123,7 @@ export class Shutdown {
     this.#parts.report('MQWIRE_UNSENT', `${call} gave up ${what}: ${why}; ${wayOut}`, undefined)
   }
 
-  // Who waits this long wants to know for what.
+  // Logs what the shutdown is waiting for.
   #reportWaits(drain: boolean): void {
     const { subscriptions, publishQueue, connections } = this.#parts
     const { size, inFlight } = publishQueue
@@ -142,7 +145,8 @@ export class Shutdown {
     return Promise.race([wait, this.#hurried.promise, this.#parts.states.closed])
   }
 
-  // Fulfils when no consumer has a message in hand, and no UNSUBSCRIBE waits for its answer. A consumer whose turn goes on is asked once.
+  // Resolves when no consumer has a message in hand and no UNSUBSCRIBE is unanswered. Each running
+  // consumer is checked only until it is done.
   async #turnsEnded(): Promise<void> {
     const { subscriptions } = this.#parts
     for (let running: Consumer[] = []; ; ) {
@@ -158,7 +162,7 @@ export class Shutdown {
   }
 }
 
-// What ends a turn, and on which filters.
+// Describes what would end a turn, and its filters.
 function turnOf({ readers, config, attended, subscription }: Consumer): string {
   const what = readers.handler
     ? 'a handler'

@@ -1,7 +1,6 @@
 /**
- * Where a client stands: the table of its states, and what goes with each.
- *
- * It must never leave a state for one that the table does not name, and announces each transition once.
+ * The states of a client, the table of allowed transitions, and the values that belong to a state.
+ * Each transition is announced once.
  */
 
 import { type Deferred, deferred } from '../../common/abort.js'
@@ -9,13 +8,13 @@ import type { Emitter } from '../../common/emitter.js'
 import type { MqttError } from '../../errors.js'
 import type { ClientEvents, ClientState } from '../options/index.js'
 
-/** From each state to where it may lead. */
+/** Allowed next states. */
 const successors: Readonly<Record<ClientState, readonly ClientState[]>> = {
   idle: ['connecting', 'disconnecting', 'closed'],
   connecting: ['connected', 'reconnecting', 'disconnecting', 'closed'],
   connected: ['reconnecting', 'disconnecting', 'closed'],
   reconnecting: ['connected', 'reconnecting', 'disconnecting', 'closed'],
-  // A connection that is made again while the client ends does not change that state.
+  // Reconnecting during the shutdown does not change the state.
   disconnecting: ['closed'],
   closed: [],
 }
@@ -25,20 +24,20 @@ export class States {
   current: ClientState = 'idle'
   /** Called at the end. */
   dismiss: (() => void) | undefined
-  /** The session ends with the connection that is being ended. */
+  /** The session ends together with the connection. */
   sessionEnds = false
-  /** A lost connection is made again also while the client ends. */
+  /** During the shutdown, a lost connection is re-established. */
   draining = false
-  /** Nothing new is published any more: the last turn has ended. */
+  /** Nothing new is published: the last turn has ended. */
   sealed = false
-  /** What ended the client, or why no connection came any more while it ended. */
+  /** The error that ended the client, or that prevented a connection during the shutdown. */
   failure: MqttError | undefined
-  /** The program asked for `closed`. */
+  /** The program has read `closed`. */
   watched = false
-  /** What the program did to end it. */
+  /** The call that ended the client. */
   by = ''
   readonly #events: Emitter<ClientEvents>
-  /** Fulfils when a connection is up, rejects when the client is closed. */
+  /** Resolves when a connection is up, rejects when the client is closed. */
   #arrival: Deferred<void> | undefined
   #closed: Deferred<MqttError | undefined> | undefined
   #end: { readonly error: MqttError | undefined } | undefined
@@ -47,7 +46,7 @@ export class States {
     this.#events = events
   }
 
-  /** Settles at the end, with what ended the client. */
+  /** Resolves when the client is closed, with the error that ended it. */
   get closed(): Promise<MqttError | undefined> {
     if (this.#closed === undefined) {
       this.#closed = deferred()
@@ -56,7 +55,7 @@ export class States {
     return this.#closed.promise
   }
 
-  /** Settles `closed`. */
+  /** Resolves `closed`. */
   close(error: MqttError | undefined): void {
     this.#end = { error }
     this.#closed?.resolve(error)
@@ -68,7 +67,7 @@ export class States {
     return this.current === 'closed'
   }
 
-  /** Why it is closed, in words. */
+  /** Why it is closed, as text. */
   get why(): string {
     return this.failure?.message ?? (this.by && `${this.by} was called`)
   }
@@ -78,7 +77,7 @@ export class States {
     return this.ended || this.current === 'disconnecting'
   }
 
-  /** Goes there, if the table allows it. */
+  /** Enters a state if the table allows it. */
   enter(state: ClientState): void {
     const previous = this.current
     if (!successors[previous].includes(state)) return
@@ -86,7 +85,7 @@ export class States {
     this.#events.emit('state', { state, previous })
   }
 
-  /** Fulfils when a connection is up. */
+  /** Resolves when a connection is up. */
   awaited(): Promise<void> {
     this.#arrival ??= deferred()
     return this.#arrival.promise
@@ -97,7 +96,7 @@ export class States {
     return this.#arrival !== undefined
   }
 
-  /** Gives those who wait for a connection; who comes now waits for the next one. */
+  /** Returns and resets the pending wait for a connection; later calls wait for the next one. */
   arrive(): Deferred<void> | undefined {
     const arrival = this.#arrival
     this.#arrival = undefined

@@ -1,12 +1,12 @@
 /**
- * What `client.stats()` gives: the counters, and what is true at this moment.
+ * `client.stats()`: the counters and current values.
  */
 
 import { Counters } from '../../common/counters.js'
 import type { Stats } from '../options/index.js'
 import type { ClientInternals } from './internals.js'
 
-/** A frozen copy, with what is true at this moment. */
+/** A frozen snapshot of the counters and current values. */
 export function snapshot({
   counters,
   publishQueueIfUsed,
@@ -14,7 +14,7 @@ export function snapshot({
   session,
 }: Pick<ClientInternals, 'counters' | 'publishQueueIfUsed' | 'subscriptions' | 'session'>): Stats {
   const { failures, ...rest } = counters ?? new Counters()
-  // Nothing that is counted stays zero where nothing is counted.
+  // Without `stats`, every value is 0.
   const gauge = (value: number): number => (counters === undefined ? 0 : value)
   return Object.freeze({
     ...rest,

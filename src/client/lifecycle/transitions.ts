@@ -1,8 +1,10 @@
 /**
- * What happens to a client on its connection: CONNACK, refusals, DISCONNECT, and the end of the connection. Each is one transition of all parts.
+ * What happens to a client on its connection: CONNACK, refusal, DISCONNECT, and the end of the
+ * connection. Each is one transition of all parts.
  *
- * Applications hear of a transition when it is complete. Two events come before one, as what listeners do then counts for it: `serverdisconnect` and
- * `connecterror`, after which `setBrokers()` and `reconnect()` decide where to go.
+ * Listeners are called when a transition is complete. Two events come before it, because calls of
+ * `setBrokers()` and `reconnect()` in their listeners affect it: `serverdisconnect` and
+ * `connecterror`.
  */
 
 import { tally } from '../../common/counters.js'
@@ -16,14 +18,14 @@ import { end, finish, reportDown } from './closing.js'
 import { redacted } from './connection-holder.js'
 import type { ClientInternals } from './internals.js'
 
-/** A session that never expires (section 3.1.2.11.2). */
+/** Session Expiry Interval of a session that never expires (section 3.1.2.11.2). */
 const forEver = 4_294_967_295
-/** Seconds: a server that asks for pings more often than that is worth a line. */
+/** Seconds below which a keep-alive is logged as unusual. */
 const hastyKeepAlive = 5
-/** Use another server, Server moved. */
+/** Reason codes "Use another server" and "Server moved". */
 const departures: readonly (number | undefined)[] = [0x9c, 0x9d]
 
-/** What the session's control plane asks for, but for what the connection does itself. */
+/** Runs the session's actions that the connection does not run itself. */
 export function handleAction(
   parts: ClientInternals,
   action: Exclude<Action, { type: 'send' | 'close' }>,
@@ -57,7 +59,8 @@ function handleConnected(
   if (!states.stopping) subscriptions.handleConnected(!sessionPresent && !first)
   link.handleAccepted()
   parts.publishQueueIfUsed?.sent.handleConnected()
-  // What goes on leaves before anything new. Over a dead link nothing does, and it has ended by now.
+  // Resent packets leave before anything new. If the link is dead, writing has ended the connection
+  // by now.
   link.writer.flush()
   if (connections.current === link) {
     states.enter('connected')
@@ -91,7 +94,7 @@ function reportUp(
     parts.log('warn', `pingTimeout is ${pingTimeout} ms, half the keep-alive`)
 }
 
-/** Sends what waits, as far as it may. */
+/** Sends what waits, as far as allowed. */
 export function flush(parts: ClientInternals): void {
   parts.subscriptions.senderIfUsed?.flush()
   parts.publishQueueIfUsed?.flush()
@@ -114,7 +117,7 @@ function handleServerDisconnect(parts: ClientInternals, packet: DisconnectPacket
   )
 }
 
-// The server said why, and perhaps where to go.
+// The server refused or disconnected, with a reason and perhaps a Server Reference.
 function handleEnd(
   { reconnector, events, connections }: ClientInternals,
   error: MqttError,
@@ -127,7 +130,7 @@ function handleEnd(
   connections.cut(error)
 }
 
-/** A connection that was up is over. Undefined: orderly, after our DISCONNECT. */
+/** A connection that was up has ended; without an error after our DISCONNECT. */
 export function handleLost(parts: ClientInternals, given: MqttError | undefined): void {
   parts.events.transition(() => lose(parts, given))
 }
@@ -136,7 +139,7 @@ function lose(parts: ClientInternals, given: MqttError | undefined): void {
   const { reconnector, router, connections, options, subscriptions, session, states } = parts
   const replaced = connections.replacing
   const error = given ?? replaced
-  // Over the budget, what was held has been handed out: the rest may come.
+  // The memory budget ended the connection and the buffers are empty: reconnect at once.
   const relieved =
     error?.reasonCode === 0x97 &&
     error.fault === 'local' &&
@@ -144,14 +147,14 @@ function lose(parts: ClientInternals, given: MqttError | undefined): void {
     options.reconnect !== false
   const urgent = replaced !== undefined || relieved || session.keepAlive.woken(parts.platform.now())
   connections.replacing = undefined
-  // Undefined: after our goodbye.
+  // Undefined after our DISCONNECT.
   if (states.ended || error === undefined) return end(parts, undefined)
   for (const extra of parts.extras) extra.handleLost?.(error)
   if (given !== undefined) parts.counters?.fail(error.code)
   if (error.code === 'ERR_KEEPALIVE_TIMEOUT') tally(parts, 'pingTimeouts')
   const blame = subscriptions.senderIfUsed?.blame(error)
   const step = reconnector.handleLost(error, urgent, blame, router.budget.widest)
-  // A decision of the application may have been to end it.
+  // The application's retry function may have ended the client.
   if (states.ended) return
   if (step.type === 'stop' && !states.stopping) return end(parts, step.error)
   subscriptions.handleMismatch(session.sendWindow.mismatched, error)
@@ -165,7 +168,7 @@ function lose(parts: ClientInternals, given: MqttError | undefined): void {
   reconnector.follow(step)
 }
 
-// The server keeps the session for so long; after that there is no use in waiting for it (section 3.1.2.11.2).
+// After the session expiry interval, the server no longer has the session (section 3.1.2.11.2).
 function watchExpiry(parts: ClientInternals): void {
   const interval = sessionExpiry(parts)
   if (interval === 0) return expire(parts)
@@ -175,7 +178,7 @@ function watchExpiry(parts: ClientInternals): void {
     )
 }
 
-/** Seconds that the server keeps the session without a connection. */
+/** Seconds that the server keeps the session after a disconnect. */
 export function sessionExpiry({ options, session }: ClientInternals): number {
   const { negotiated, version } = session
   return version === 5 ? (negotiated?.sessionExpiryInterval ?? 0) : options.cleanStart ? 0 : forEver
@@ -188,7 +191,7 @@ function expire(parts: ClientInternals): void {
   accountForLoss(parts, 'expired', stale)()
 }
 
-// Gives the function that announces it: nothing is announced before everything is in order again.
+// Returns a function that announces the loss, to be called once the transition is complete.
 function accountForLoss(
   parts: ClientInternals,
   cause: 'absent' | 'expired',

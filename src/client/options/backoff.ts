@@ -1,8 +1,8 @@
 /**
- * How long to wait before the next attempt to connect.
+ * The delay before the next attempt to connect.
  *
- * Pure functions of the attempt, the error and a source of randomness. Full jitter spreads many clients that lost the same broker over the whole
- * window; no delay is ever below `min` or above `max`.
+ * Pure functions of the attempt, the error and a random source. Full jitter spreads clients that
+ * lost the same broker over the whole window; a delay is never below `min` or above `max`.
  */
 
 import { duration, invalid, object, oneOf, withDefault } from '../../common/schema.js'
@@ -24,7 +24,8 @@ export function exponential(given: ExponentialOptions = {}): Backoff {
   if (max < min) invalid('max', `at least min, ${min}`)
   return (attempt, _error, random = Math.random) => {
     const step = (doublings: number): number => Math.min(max, Math.max(1, min) * 2 ** doublings)
-    // The window is the next step: the first delay is drawn too, or a thousand clients would all come back after `min`.
+    // The window extends to the next step, so that even the first delay is random. Otherwise a
+    // thousand clients would all return after `min`.
     return jitter === 'none' ? step(attempt - 1) : min + random() * (step(attempt) - min)
   }
 }

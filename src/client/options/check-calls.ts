@@ -1,7 +1,7 @@
 /**
- * The arguments of the client's calls, checked: wrong ones are refused here, before anything happens.
+ * Checks the arguments of the client's methods before anything happens.
  *
- * Pure functions from `unknown` to complete values; they never write to what they are given.
+ * Pure functions from `unknown` to complete values; they never change what they are given.
  */
 
 import {
@@ -58,7 +58,7 @@ import type {
   SubscribeOptions,
 } from './index.js'
 
-/** Messages of a subscription that may wait to be read, where nothing else is said. */
+/** Default of `buffer`: messages of a subscription that may wait to be read. */
 const mostBuffered = 1024
 
 const publishSchema = {
@@ -74,31 +74,34 @@ const publishSchema = {
 const publishOptions = object<Parsed<typeof publishSchema>>(publishSchema, ', as in { qos: 1 }')
 const noOptions = publishOptions({})
 
-/** How a PUBLISH is to be written. */
+/** The options that determine how a PUBLISH is written. */
 export interface Sending {
   readonly qos: 0 | 1 | 2
   readonly retain: boolean
   readonly properties: Properties | undefined
 }
 
-/** Options of `publish`, checked. */
+/** Checked options of `publish`. */
 export type CheckedPublish = typeof noOptions & {
-  /** The entry of a queue that it is the publish of. */
+  /** The queue entry that this publish belongs to. */
   readonly link?: EntryLink | undefined
-  /** Its caller keeps it. */
+  /** The caller stores the message itself. */
   readonly [isStored]?: true | StoredPublish
 }
 
 const { Buffer: nodeBuffer } = globalThis as { readonly Buffer?: unknown }
 
-/** Bytes of a payload: text is encoded, bytes stay where they are. May be a Node Buffer, whose own `slice` does not copy. */
+/**
+ * Bytes of a payload: text is encoded, bytes are not copied. May return a Node Buffer, whose
+ * `slice` does not copy.
+ */
 export function payloadBytes(payload: unknown): Uint8Array {
   return payload instanceof Uint8Array && payload.constructor === nodeBuffer
     ? payload
     : givenBytes(payload, 'payload')
 }
 
-/** Checks the options of `publish`, and copies what they hold; most properties are checked by the encoder. */
+/** Checks and copies the options of `publish`; the encoder checks most properties. */
 export function checkedPublish(given: unknown): CheckedPublish {
   if (given === undefined) return noOptions
   const checked = onlyQos(given) ?? publishOptions(given)
@@ -106,7 +109,7 @@ export function checkedPublish(given: unknown): CheckedPublish {
   return stored === undefined ? checked : { ...checked, [isStored]: stored }
 }
 
-/** Arguments of `publish`, checked. */
+/** Checked arguments of `publish`. */
 export interface CheckedCall {
   readonly topic: string
   readonly payload: Uint8Array
@@ -122,7 +125,7 @@ export function publishCall(topic: unknown, payload: unknown, given: unknown): C
   }
 }
 
-/** Checks the topic of a publish, whose text is checked by the encoder. */
+/** Checks the type of a topic; the encoder checks its text. */
 export function checkedTopic(topic: unknown): string {
   if (typeof topic !== 'string')
     throw programFault(
@@ -135,7 +138,7 @@ const plain = new Map<unknown, CheckedPublish>(
   [0, 1, 2].map((qos) => [qos, publishOptions({ qos })]),
 )
 
-// The usual options, which need no object of their own: a plain one that says nothing but the QoS.
+// Fast path: shared options for a plain object with nothing but a QoS.
 function onlyQos(given: unknown): CheckedPublish | undefined {
   if (given?.constructor !== Object) return undefined
   for (const name in given) if (name !== 'qos') return undefined
@@ -149,13 +152,13 @@ const properties = object<NonNullable<SubscribeOptions['properties']>>({
 
 type FilterOptions = Omit<SubscriptionRequest, 'filter'>
 
-// What may be said of each filter, and of all in a call.
+// Options that can be given for each filter, and for all filters of a call.
 function filterOptions(defaults: FilterOptions): Schema<FilterOptions> {
   return {
     qos: withDefault(qos, defaults.qos),
     noLocal: withDefault(boolean, defaults.noLocal),
     retainAsPublished: withDefault(boolean, defaults.retainAsPublished),
-    // The values are the same.
+    // Retain Handling has the same values as QoS.
     retainHandling: withDefault(qos, defaults.retainHandling),
   }
 }
@@ -192,13 +195,13 @@ const listenSchema = {
   onError: onFailure,
   order: optional<ListenOptions['order']>(orFunction(oneOf('topic', 'none'))),
 }
-/** Options of `listen`, checked. */
+/** Checked options of `listen`. */
 export type CheckedListen = Parsed<typeof listenSchema>
 const listenOptions = object<CheckedListen>(listenSchema)
 type Ordering = Partial<Pick<CheckedListen, 'order' | 'concurrency'>> &
   Pick<ConsumerConfig, 'group'>
 
-/** How one subscription behaves; every default filled in. */
+/** The behaviour of one subscription, with all defaults filled in. */
 export interface ConsumerConfig {
   readonly ack: AckMode
   readonly onExit: 'unsubscribe' | 'detach'
@@ -207,17 +210,17 @@ export interface ConsumerConfig {
   readonly overflow: Overflow
   readonly lifetime: 'owned' | 'borrowed'
   readonly onDrop: ((message: Message) => void) | undefined
-  /** Messages of one key are handled one after the other; undefined where there are no keys. */
+  /** Messages with the same key are handled one after the other; undefined: no keys. */
   readonly keyOf?: ((message: Message) => unknown) | undefined
-  /** Consumers of one group get one copy of a message. Undefined: by itself. */
+  /** Consumers of one group together get one copy of a message. Undefined: the consumer alone. */
   readonly group?: unknown
 }
 
-/** Options of a subscription, every default filled in. */
+/** Options of a subscription with all defaults filled in. */
 export type CheckedSubscribe = ConsumerConfig &
   Pick<Subscribing, 'requireQos' | 'properties' | 'signal' | 'until'>
 
-/** A subscription call, checked. */
+/** A checked subscription call. */
 export interface CheckedSubscription {
   readonly requests: readonly SubscriptionRequest[]
   readonly options: CheckedSubscribe
@@ -232,7 +235,10 @@ export function subscriptionCall(
   return joinCall(filters, subscribeOptions(given), config)
 }
 
-/** Checks the arguments of `listen`: its consumer settles by itself, so its turns are manual. */
+/**
+ * Checks the arguments of `listen`. Its handler loop settles messages itself, so its consumer uses
+ * manual acknowledgement.
+ */
 export function listenCall(
   filters: Filters,
   handler: unknown,
@@ -252,7 +258,8 @@ export function listenCall(
   }
 }
 
-// One at a time is in order by itself, unless the caller asks for keys that do not wait for each other.
+// The key function. Without concurrency, messages are in order without one, unless the caller gave
+// a function.
 function keyOf(
   { order, concurrency = 1 }: Ordering,
   requests: readonly SubscriptionRequest[],
@@ -276,7 +283,8 @@ function joinCall(
     overflow: policy = subscriptions.overflow ?? (onReceive ? 'drop-oldest' : 'backpressure'),
     onExit = durable ? 'detach' : 'unsubscribe',
   } = options
-  // It fills before Receive Maximum stops the server, or the policy could never act.
+  // By default the buffer fills before Receive Maximum stops the server; otherwise the policy could
+  // never act.
   const acknowledges =
     policy !== 'backpressure' && !onReceive && requests.some((request) => request.qos > 0)
   const buffer =
@@ -325,18 +333,18 @@ const topicFilter: Parser<string> = (value, path) => {
   return value as string
 }
 
-/** Checks a topic that no encoder has seen yet. @throws MqttError ERR_INVALID_TOPIC */
+/** Checks a topic that is not encoded at once. @throws MqttError ERR_INVALID_TOPIC */
 export function assertTopicName(topic: string): void {
   assertTopic(validateTopicName(topic), topic, 'topic')
 }
 
-/** Throws what speaks against a topic, if anything does. @throws MqttError ERR_INVALID_TOPIC */
+/** Throws if there is an objection to a topic. @throws MqttError ERR_INVALID_TOPIC */
 function assertTopic(objection: string | undefined, given: unknown, path: string): void {
   if (objection !== undefined)
     throw optionError('ERR_INVALID_TOPIC', path, `${path} ${quoted(given as string)} ${objection}`)
 }
 
-/** The client, for the version that is spoken. */
+/** The parts of a client that determine its protocol version. */
 export interface Spoken {
   readonly options: Pick<Config, 'protocolVersion'>
   readonly session: { readonly negotiated: Pick<Negotiated, 'protocolVersion'> | undefined }
@@ -347,7 +355,7 @@ export function isVersion4({ options, session }: Spoken): boolean {
   return (session.negotiated?.protocolVersion ?? options.protocolVersion) === 4
 }
 
-// On 3.1.1 none of these may have a value.
+// On 3.1.1, refuses all of these options that have a value.
 function assertSpoken(spoken: Spoken, given: object): void {
   if (isVersion4(spoken)) assertNone(settingsIn(given))
 }
@@ -405,10 +413,10 @@ const disconnectSchema = {
   timeout: withDefault(duration, 5000),
   signal: optional(signal),
 }
-/** Options of `disconnect` and `drain`, checked as far as they depend on no connection. */
+/** Checked options of `disconnect` and `drain`, as far as they do not depend on the connection. */
 export type CheckedDisconnect = Parsed<typeof disconnectSchema>
 
-/** Checks them. @throws MqttError ERR_INVALID_OPTION */
+/** Checks the options of `disconnect`. @throws MqttError ERR_INVALID_OPTION */
 export const disconnectOptions: Options<CheckedDisconnect> = object<CheckedDisconnect>(
   disconnectSchema,
   ', as in { timeout: 0 }; destroy() ends without DISCONNECT',

@@ -1,5 +1,5 @@
 /**
- * Endpoints, taken apart: URL without user-info, credentials, settings; and checked against what the platform can honour.
+ * Parses endpoints into URL, credentials and settings, and checks them against the platform.
  *
  * A URL with credentials is never kept, shown or put into an error.
  */
@@ -26,7 +26,7 @@ import type { Platform } from '../platform.js'
 import { type ConnectOverrides, overrides } from './check-options.js'
 import type { CustomTransport, Endpoint, EndpointOptions } from './index.js'
 
-/** Most servers that one reference may name. */
+/** Most servers taken from one Server Reference. */
 const mostReferences = 8
 
 export { hasSettings } from '../../common/schema.js'
@@ -39,7 +39,7 @@ export interface ParsedEndpoint {
   readonly username: string | undefined
   readonly password: Bytes | undefined
   readonly transport: CustomTransport | undefined
-  /** What the caller gave, for `transport`. */
+  /** The endpoint as the caller gave it, for `transport`. */
   readonly source: Endpoint
 }
 
@@ -51,10 +51,10 @@ const headers: Parser<Readonly<Record<string, string>>> = that(
   'an object of strings',
 )
 
-/** A token of HTTP. */
+/** A token as defined by HTTP. */
 const token = /^[!#-'*+.^-z|~\w-]+$/
 
-// A WebSocket class throws for others, and for one that comes twice.
+// The WebSocket class throws for other texts, and for duplicates.
 const subProtocols: Parser<readonly string[]> = that((value) => {
   if (!Array.isArray(value) || value.length === 0) return false
   return (
@@ -83,7 +83,10 @@ export function parseEndpoints(
 
 let latest: { given: unknown; platform: Platform; parsed: readonly ParsedEndpoint[] } | undefined
 
-/** The same, for a new client: clients that are made one after another with one URL share its parsed form, unless it holds a password. */
+/**
+ * As `parseEndpoints`, for a new client. Clients that are created one after another with the same
+ * URL share its parsed form, unless it contains a password.
+ */
 export function sharedEndpoints(
   given: Endpoint | readonly Endpoint[],
   platform: Platform,
@@ -95,7 +98,7 @@ export function sharedEndpoints(
   return parsed
 }
 
-/** What `credentials()` gave, checked. */
+/** The checked result of `credentials()`. */
 export interface Login {
   readonly username: string | undefined
   readonly password: Bytes | undefined
@@ -112,7 +115,7 @@ const instant: Parser<number> = (value, path) =>
     path,
   )
 
-/** Checks what `credentials()` gave. @throws MqttError ERR_INVALID_OPTION */
+/** Checks the result of `credentials()`. @throws MqttError ERR_INVALID_OPTION */
 export const login: Parser<Login> = object<Login>({
   username: optional(text),
   password: optional(bytes),
@@ -122,7 +125,10 @@ export const login: Parser<Login> = object<Login>({
   connect: optional(overrides),
 })
 
-/** The endpoint with the URL and headers that `credentials()` gave. @throws MqttError when the platform cannot honour them */
+/**
+ * The endpoint with the URL and headers from `credentials()`. @throws MqttError when the platform
+ * cannot honour them
+ */
 export function redirected(
   base: ParsedEndpoint,
   given: Login | undefined,
@@ -152,7 +158,7 @@ const endpointOptions = object<EndpointOptions>({
   socket: optional(anyObject),
   transport: optional(callable),
 })
-/** Settings of most endpoints; shared by them. */
+/** Shared by endpoints without settings. */
 const nothing = Object.freeze({})
 const usualProtocols = Object.freeze(['mqtt'])
 
@@ -174,7 +180,7 @@ function parseEndpoint(given: Endpoint, path: string, platform: Platform): Parse
   const password = optional(bytes)(decoded(url.password), 'url.password')
   url.username = ''
   url.password = ''
-  // With a custom transport any scheme will do.
+  // With a custom transport, any scheme is accepted.
   if (transport === undefined) checkUrl(url, platform, source)
   const target: Target = { url, tls, socket, headers, protocols }
   const refused = transport === undefined ? platform.unsupported(target) : undefined
@@ -197,7 +203,8 @@ function urlOf(source: string | URL): URL {
   }
 }
 
-// Why a URL cannot be parsed. What is behind the host may be in user name or password, unescaped.
+// Why a URL cannot be parsed. Text after the host may belong to an unescaped user name or password,
+// so it is not shown.
 function objection(source: string): string {
   const start = source.indexOf('://') + 3
   if (start < 3) return `no scheme${form}`
@@ -221,20 +228,21 @@ function checkUrl(
   source: string | URL,
 ): void {
   const scheme = protocol.slice(0, -1)
-  // What stands for the scheme may be a user name, when the scheme was forgotten: it is not shown.
+  // If the scheme was forgotten, its place may hold a user name, which is not shown.
   if (platform.dialler(scheme) === undefined)
     badUrl(
       host === '' ? `no scheme${form}` : `no transport for ${protocol} but ${platform.schemes}`,
       source,
     )
   if ((scheme === 'unix' ? pathname : hostname) === '') badUrl('no host or path')
-  // A WebSocket class throws for it; elsewhere it is a '#' that belongs to user name or password.
+  // The WebSocket class throws for a fragment; elsewhere, '#' is probably an unescaped part of user
+  // name or password.
   if (href.includes('#')) badUrl(escaped)
 }
 
 const form = ', as in mqtt://host or wss://host'
 
-// What may hold a user name or a password is not shown.
+// Throws without showing anything that may contain a user name or password.
 function badUrl(message: string, source: unknown = '@'): never {
   const given = textOf(source)
   const shownText = given.includes('@') ? '' : ` ${quoted(given.split('?', 1).join())}`
@@ -250,8 +258,8 @@ function decoded(text: string): string | undefined {
 }
 
 /**
- * The endpoints that a Server Reference names and the allow-list takes: same scheme, same settings, another host (section 4.11). Entries of the list
- * are `host` or `host:port`.
+ * The endpoints in a Server Reference that `allowed` contains: same scheme and settings, another
+ * host (section 4.11). Entries of `allowed` are `host` or `host:port`.
  */
 export function referred(
   base: ParsedEndpoint,
@@ -264,7 +272,7 @@ export function referred(
     if (!URL.canParse(`${protocol}//${name}`)) continue
     const { hostname, host, port, username } = new URL(`${protocol}//${name}`)
     const url = new URL(base.target.url)
-    // A name without a port does not open the other ports of its host.
+    // An entry without a port does not allow other ports of that host.
     const known =
       allowed.includes(host.toLowerCase()) ||
       (allowed.includes(hostname.toLowerCase()) && (port === '' || port === url.port))
@@ -277,6 +285,7 @@ export function referred(
   return found
 }
 
+// Without the query, which may contain a signature.
 function shown({ protocol, host, pathname }: URL): string {
   return `${protocol}//${host}${pathname}`
 }
@@ -290,7 +299,7 @@ const pem: Parser<string | Uint8Array> = (value, path) =>
 const authorities: Parser<NonNullable<TlsOptions['ca']>> = (value, path) =>
   Array.isArray(value) ? value.map((item) => pem(item, path)) : pem(value, path)
 
-/** Settings of TLS. @throws MqttError ERR_INVALID_OPTION */
+/** Checks TLS settings. @throws MqttError ERR_INVALID_OPTION */
 export const tlsSettings: Parser<TlsOptions> = object<TlsOptions>({
   ca: optional(authorities),
   cert: optional(pem),
@@ -307,7 +316,7 @@ export const tlsSettings: Parser<TlsOptions> = object<TlsOptions>({
   ),
 })
 
-// Agents are instances of classes of their own.
+// Agents are instances of other classes, so only their methods are checked.
 const agent: Parser<SocketAgent> = that((value) => {
   const { connect, createConnection } = Object(value) as {
     connect?: unknown
@@ -319,7 +328,7 @@ const agent: Parser<SocketAgent> = that((value) => {
   )
 }, 'an agent with connect() or createConnection()')
 
-/** Settings of the socket. @throws MqttError ERR_INVALID_OPTION */
+/** Checks socket settings. @throws MqttError ERR_INVALID_OPTION */
 export const socketSettings: Parser<SocketOptions> = object<SocketOptions>({
   noDelay: optional(boolean),
   family: optional(oneOf(4, 6)),

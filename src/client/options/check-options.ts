@@ -1,8 +1,8 @@
 /**
- * Client options, parsed into one complete frozen configuration before anything else happens.
+ * Parses client options into one complete frozen configuration.
  *
- * Wrong values throw `ERR_INVALID_OPTION` with the option's name and range.
- * The caller's object is never kept or written to; bytes are copied.
+ * Invalid values throw `ERR_INVALID_OPTION` with the option's name and range. The caller's object
+ * is neither kept nor changed; bytes are copied.
  */
 import {
   anyObject,
@@ -66,14 +66,14 @@ import type {
   Verdict,
 } from './index.js'
 
-/** Checks it. @throws MqttError ERR_INVALID_OPTION */
+/** Checks `outbound.rate`. @throws MqttError ERR_INVALID_OPTION */
 export const rate = /* @__PURE__ */ object<RateOptions>({
   messages: /* @__PURE__ */ optional(/* @__PURE__ */ integer(1, 1e9)),
   bytes: /* @__PURE__ */ optional(/* @__PURE__ */ integer(1, 1e12)),
   per: /* @__PURE__ */ optional(/* @__PURE__ */ integer(1, longestTimer, ' milliseconds')),
 })
 
-/** Every event. */
+/** The names of all events. */
 const events =
   'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,recovered,storecorrupt,error,invalid,packet'.split(
     ',',
@@ -84,7 +84,7 @@ export function eventName<K extends keyof ClientEvents>(type: K, path = 'type'):
   return events.includes(type) ? type : unknown(path, 'event', textOf(type), [...events, 'message'])
 }
 
-/** Listeners by event. */
+/** Checks listeners by event name. */
 export const listeners: Parser<ClientListeners> = (value, path) => {
   const given: Record<string, unknown> = { ...anyObject(value, path) }
   for (const type of settingsIn(given))
@@ -95,10 +95,10 @@ export const listeners: Parser<ClientListeners> = (value, path) => {
   return given
 }
 
-/** What the option `scanner` may be. */
+/** Type of the option `scanner`. */
 export type ScannerOption = FrameScanner | PromiseLike<unknown> | false
 
-/** Checks the option. */
+/** Checks the option `scanner`. */
 export const scannerOption: Parser<ScannerOption> = that(
   (value) =>
     value === false ||
@@ -111,7 +111,7 @@ function isScanner(value: unknown): value is FrameScanner {
   return typeof (value as FrameScanner | null | undefined)?.frames === 'function'
 }
 
-/** Calls back with the scanner as soon as there is one, which may be never. */
+/** Calls back with the scanner once it is loaded, if there is one. */
 export function findScanner(
   option: ScannerOption | undefined,
   platform: Platform,
@@ -127,7 +127,10 @@ export function findScanner(
 
 const megabyte = 1024 * 1024
 const week = 604_800 // seconds that the server keeps a session that is in a store here
-/** Seconds of keep-alive that a PINGREQ a minute late still keeps: the server waits for one and a half times as long. */
+/**
+ * Keep-alive in seconds that a PINGREQ delayed by a minute still meets: the server waits for one
+ * and a half times as long.
+ */
 const hiddenKeepAlive = 180
 
 export const expiryInterval: Parser<number> = integer(0, 0xffff_ffff)
@@ -136,10 +139,13 @@ export const expiryInterval: Parser<number> = integer(0, 0xffff_ffff)
 export const qos: Parser<QoS> = oneOf(0, 1, 2)
 const overflow: Parser<Overflow> = oneOf('backpressure', 'drop-newest', 'drop-oldest')
 
-/** What is not the caller's to give. */
+/** A property that the caller must not give. */
 export const leftOut: Parser<undefined> = that((value) => value === undefined, 'left out')
 
-/** Properties of an outgoing PUBLISH or of a will, copied; some have a parser. What else they may hold is checked by the encoder. */
+/**
+ * Checks and copies properties of an outgoing PUBLISH or a will. `parsers` are applied to some; the
+ * encoder checks the rest.
+ */
 export function propertiesWith(
   parsers: { readonly [K in keyof Properties]: Parser<unknown> },
 ): Parser<Properties> {
@@ -177,7 +183,7 @@ export const outboundOverflow: Parser<OutboundOverflow> = oneOf(
   'drop-oldest',
 )
 
-/** What may be said of one message, and of all. */
+/** Options for one message and for all. */
 export const messageOptions = {
   ackTimeout: optional(duration),
   ttl: optional(duration),
@@ -186,7 +192,7 @@ export const messageOptions = {
 
 const bufferBytes: Parser<number> = integer(1, Number.MAX_SAFE_INTEGER)
 
-/** What may be said of the buffer of one subscription, and of all. */
+/** Options for the buffer of one subscription and of all. */
 export const bufferOptions = {
   buffer: optional(integer(1, 1_000_000_000)),
   bufferBytes: optional(bufferBytes),
@@ -221,7 +227,7 @@ const mechanismSchema = {
 }
 const mechanism = object<AuthMechanism>(mechanismSchema)
 
-// Called as methods: a mechanism may be an object with state of its own.
+// The functions are bound, because a mechanism may be an object with state.
 const auth: Parser<AuthMechanism> = (value, path) => {
   const given = anyObject(value, path) as Record<string, unknown>
   const bound = (member: unknown): unknown =>
@@ -241,7 +247,7 @@ const references: Parser<readonly string[]> = (value, path) =>
     'hosts, with or without a port',
   )(value, path).map((item) => item.toLowerCase())
 
-/** How a lost connection is made good. */
+/** Checked options of `reconnect`. */
 export interface ReconnectPolicy {
   readonly backoff: Backoff
   /** Milliseconds. */
@@ -250,7 +256,7 @@ export interface ReconnectPolicy {
   readonly decide: ((error: MqttError, context: DecisionContext) => Verdict | undefined) | undefined
 }
 
-/** What waits to be sent. */
+/** Checked options of `outbound`. */
 export interface OutboundConfig {
   readonly maxQueuedMessages: number
   readonly maxQueuedBytes: number
@@ -264,14 +270,14 @@ export interface OutboundConfig {
   readonly ackTimeout: number | undefined
   readonly ttl: number | undefined
   readonly rate: RateOptions | undefined
-  /** Undefined: depends on the QoS, and on the protocol version. */
+  /** Undefined: the default for QoS and protocol version. */
   readonly onSessionLost: 'republish' | 'reject' | undefined
   readonly poisonAfter: number
 }
 
-/** Every option with its value. */
+/** All options with their values. */
 export interface Config {
-  /** What the caller gave of those for which it counts. */
+  /** The options that the caller gave, of those for which that matters. */
   readonly set: { readonly [K in (typeof said)[number]]?: Exclude<Given[K], undefined> }
   readonly clientId: string
   readonly protocolVersion: ProtocolVersion | 'auto'
@@ -285,7 +291,7 @@ export interface Config {
   readonly pingTimeout: number
   readonly connectTimeout: number
   readonly cleanStart: boolean
-  /** Undefined where the session ends with the process. */
+  /** Undefined when the session ends with the process. */
   readonly store: Store | SessionStore | undefined
   readonly sessionExpiryInterval: number
   readonly receiveMaximum: number
@@ -300,7 +306,7 @@ export interface Config {
   readonly reconnect: ReconnectPolicy | false
   readonly refreshBefore: number
   readonly unclaimedHold: number
-  /** Subscription buffers; what is undefined depends on what is subscribed to, and how. */
+  /** Subscription buffers; undefined values get a default that depends on the subscription. */
   readonly subscriptions: Parsed<typeof bufferOptions> & {
     readonly bufferBytes: number
     readonly poisonAfter: number
@@ -345,7 +351,7 @@ const connectFive = {
   userProperties: optional(userProperties),
 }
 
-/** Options that 3.1.1 does not have. */
+/** Options that do not exist in 3.1.1. */
 const fiveOnly = { ...connectFive, auth: optional(auth), serverReferences: optional(references) }
 
 const connectProperties = { ...connectFive, maximumPacketSize: optional(integer(1, 0xffff_ffff)) }
@@ -356,10 +362,10 @@ const connectOptions = {
   will: optional(will),
 }
 
-/** Bytes of a packet that are announced at least, however small the memory budget is: CONNACK has to fit. */
+/** Least Maximum Packet Size announced, even with a small memory budget: CONNACK has to fit. */
 const leastPacketSize = 1024
 
-/** Options of which it counts whether the caller gave them: 3.1.1 refuses only what was given. */
+/** Options whose defaults must not look as if the caller had given them: 3.1.1 refuses given ones. */
 const said = [
   ...(Object.keys(fiveOnly) as (keyof typeof fiveOnly)[]),
   'will',
@@ -368,11 +374,11 @@ const said = [
 
 const connectSchema = object<Parsed<typeof connectOptions>>(connectOptions)
 
-/** What of these may change with each CONNECT; what is left out stays as the client's options say. */
+/** Checks CONNECT options for one attempt; omitted ones stay as in the client's options. */
 export const overrides: Parser<Partial<ConnectOverrides>> = (value, path) =>
   filled(connectSchema(value, path), Object.keys(connectOptions) as (keyof ConnectOverrides)[])
 
-// Those that have a value.
+// The entries that have a value.
 function filled<T extends object, K extends keyof T>(
   settings: T,
   names: readonly K[],
@@ -382,7 +388,7 @@ function filled<T extends object, K extends keyof T>(
   return found as never
 }
 
-/** Names of what is set and 3.1.1 does not have. */
+/** Names of given options that do not exist in 3.1.1. */
 export function unspoken(
   set: {
     readonly [K in keyof Config['set']]: Config['set'][K] | undefined
@@ -392,7 +398,7 @@ export function unspoken(
   return hasSettings(set.will?.properties ?? {}) ? [...names, 'will.properties'] : names
 }
 
-// What is beside the store is checked by what keeps the session.
+// The other members of a `SessionStore` are checked by the session keeper.
 const store: Parser<Store> = (value, path) => {
   const given = ((value as Partial<SessionStore> | null)?.store ?? value) as Partial<
     Store & PromiseLike<Store>
@@ -454,7 +460,8 @@ const config = object<Given>({
 export function parseOptions(options: ClientOptions): Config {
   const given = config(options)
   const durable = given.store !== undefined
-  // A message that we say we take has to fit, and so has what it is put together from.
+  // A message of the announced size must fit the budget together with the buffer it is assembled
+  // from.
   const memoryBudget =
     given.memoryBudget ?? Math.max(32 * megabyte, 2 * (given.maximumPacketSize ?? 0))
   const maximumPacketSize = Math.max(
@@ -478,7 +485,7 @@ export function parseOptions(options: ClientOptions): Config {
     invalid('clientId', 'set where cleanStart is false')
   const v4 = parsed.protocolVersion === 4
   if (v4) assertNone(unspoken(parsed.set))
-  // A trial run of the encoder finds text that no CONNECT can carry, with the name of its field.
+  // A trial run of the encoder finds text that CONNECT cannot carry, with the name of its field.
   const { cleanStart, clientId, username, password } = parsed
   checkConnect(
     connectPacket(parsed, { version: v4 ? 4 : 5, cleanStart, clientId, username, password }),
@@ -498,17 +505,17 @@ type Given = Omit<
 /** CONNECT options that `credentials()` may change for one connection. */
 export type ConnectOverrides = Pick<Config, keyof typeof connectOptions>
 
-/** What distinguishes one CONNECT from the next. */
+/** The values that may differ between attempts. */
 export interface ConnectInput {
   readonly version: ProtocolVersion
   readonly cleanStart: boolean
   readonly clientId: string
-  /** These go over everything. */
+  /** Take precedence over `overrides` and options. */
   readonly limits?: Partial<ConnectOverrides> | undefined
   readonly username?: string | undefined
   readonly password?: Uint8Array | undefined
   readonly overrides?: Partial<ConnectOverrides> | undefined
-  /** Timers come once a minute. */
+  /** The page is hidden, so timers run only once a minute. */
   readonly hidden?: boolean | undefined
   readonly auth?: Properties | undefined
 }
@@ -535,7 +542,7 @@ export function connectPacket(given: Config, input: ConnectInput): ConnectPacket
 
 type Choice = <K extends keyof ConnectOverrides>(name: K) => ConnectOverrides[K]
 
-/** What CONNECT leaves out, as it means no more (section 3.1.2.11). */
+/** Default values, which CONNECT omits (section 3.1.2.11). */
 const usual: object = {
   sessionExpiryInterval: 0,
   receiveMaximum: 65_535,
@@ -554,7 +561,7 @@ function announced(chosen: Choice): Properties {
   return properties
 }
 
-/** Throws what is wrong with a CONNECT in the caller's terms: what it carries as a property is an option by itself. */
+/** Throws for an invalid CONNECT; errors name the option, not the property. */
 export function checkConnect(packet: ConnectPacket): void {
   // [MQTT-3.1.2-22] of 3.1.1.
   if (
@@ -570,7 +577,10 @@ export function checkConnect(packet: ConnectPacket): void {
   }
 }
 
-/** The encoder's objection in the caller's terms: the code for topics and sizes, else `ERR_INVALID_OPTION`. `prefix` of the field is left out, `topic` is shown. */
+/**
+ * An encoder error as an option error: with the code for topics and sizes, otherwise
+ * `ERR_INVALID_OPTION`. `prefix` is removed from the field's name; `topic` is shown.
+ */
 export function asInvalidOption(error: unknown, prefix = '', topic?: string): unknown {
   if (!(error instanceof WireError)) return error
   const field = error.option ?? ''

@@ -10,188 +10,223 @@ import type { Subscription } from './subscribe.js'
 
 /** A publish that was sent and not acknowledged. */
 export interface InFlight {
-  /** Topic Name that it was published to. */
+  /** The topic it was published to. */
   readonly topic: string
-  /** 1 or 2: nothing else is in flight. */
+  /** 1 or 2; QoS 0 is never in flight. */
   readonly qos: QoS
-  /** The identifier that it had. */
+  /** Its packet identifier. */
   readonly packetId: number
 }
 
 /** A publish in flight that was given up. */
 export interface RejectedInFlight extends InFlight {
-  /** What its promise rejected with. */
+  /** The error its promise rejected with. */
   readonly error: MqttError
 }
 
-/** What an earlier process had left in the store. */
+/** What an earlier process left in the store. */
 export interface Recovered {
-  /** Publishes that were sent, or about to be, and lack their last acknowledgement. Each ends in a `recovered` event. */
+  /**
+   * Publishes that were sent or about to be sent, and lack their last acknowledgement. Each ends in
+   * a `recovered` event.
+   */
   readonly outbound: number
-  /** Incoming messages whose identifiers are known, so that they are recognised when the server sends them again. */
+  /** Incoming messages with a stored identifier, so that repeats are recognised. */
   readonly inbound: number
 }
 
-/** Event name to listener; those that are left out or undefined are not there. */
+/** Listeners by event name. */
 export type ClientListeners = {
   readonly [K in keyof ClientEvents]?: ((event: ClientEvents[K]) => void) | undefined
 }
 
 /** Event name to event object. */
 export interface ClientEvents {
-  /** Each transition, exactly once. */
+  /** The client's state changed; emitted once for each transition. */
   state: {
-    /** Where the client stands now. */
+    /** The new state. */
     readonly state: ClientState
-    /** Where it stood before. */
+    /** The previous state. */
     readonly previous: ClientState
   }
   /** An attempt will be made, `delay` milliseconds from now. */
   reconnecting: {
-    /** Counts the attempts since a connection was stable, from 1. */
+    /** Number of the attempt since a connection was stable, from 1. */
     readonly attempt: number
     /** Milliseconds. */
     readonly delay: number
     /** URL of the endpoint, without user-info and query. */
     readonly endpoint: string
   }
-  /** Right before a transport is opened. */
+  /** A transport is about to be opened. */
   dial: {
-    /** Counts the attempts since a connection was stable, from 1. */
+    /** Number of the attempt since a connection was stable, from 1. */
     readonly attempt: number
     /** URL of the endpoint, without user-info and query. */
     readonly endpoint: string
   }
-  /** A connection is up: CONNACK said yes. */
+  /** A connection is up: CONNACK accepted it. */
   connect: {
     /** The packet (section 3.2). */
     readonly connack: ConnackPacket
-    /** What holds for this connection. */
+    /** The limits of this connection. */
     readonly negotiated: Negotiated
-    /** The server goes on with a session that it had. */
+    /** The server resumed an existing session. */
     readonly sessionPresent: boolean
     /** URL of the endpoint, without user-info and query. */
     readonly endpoint: string
-    /** With a `store`, on the first connection: what an earlier process had left. */
+    /** With a `store`, on the first connection: what an earlier process left. */
     readonly recovered: Recovered | undefined
-    /** Under `protocolVersion: 'auto'` on MQTT 3.1.1: names of the options that are set and that it does not have. Else empty. */
+    /**
+     * With `protocolVersion: 'auto'` on MQTT 3.1.1: names of given options that it does not have.
+     * Otherwise empty.
+     */
     readonly dropped: readonly string[]
   }
   /** One attempt failed. */
   connecterror: {
-    /** Why. */
+    /** The reason. */
     readonly error: MqttError
     /** URL of the endpoint, without user-info and query. */
     readonly endpoint: string
-    /** Counts the attempts since a connection was stable, from 1. */
+    /** Number of the attempt since a connection was stable, from 1. */
     readonly attempt: number
   }
-  /** The connection is over; one for each `connect`. */
+  /** The connection ended; once for each `connect`. */
   disconnect: {
-    /** Why; undefined after our own `disconnect()`, and where we replace the connection. */
+    /**
+     * The reason; undefined after our own `disconnect()`, and when the client replaces the
+     * connection.
+     */
     readonly error: MqttError | undefined
-    /** @deprecated The same object as `error`, under its former name; it goes with the next version. */
+    /**
+     * @deprecated The same object as `error`, under its former name; it will be removed in the next
+     * version.
+     */
     readonly cause: MqttError | undefined
-    /** Why we replace it: the `reason` of `reconnect()`, or that credentials expire. Undefined where we do not. */
+    /**
+     * Why the client replaces the connection: the `reason` of `reconnect()`, or expiring
+     * credentials. Otherwise undefined.
+     */
     readonly reason: string | undefined
   }
-  /** The server said goodbye; comes before `disconnect`. */
+  /** The server sent DISCONNECT; emitted before `disconnect`. */
   serverdisconnect: {
     /** The packet (section 3.14). */
     readonly packet: DisconnectPacket
     /** The same as an error, with the reason code. */
     readonly error: MqttError
   }
-  /** The server has no session for us any more. What was in flight was published again or rejected, as `onSessionLost` says. */
+  /**
+   * The server no longer has the session. Publishes in flight are published again or rejected, as
+   * `onSessionLost` says.
+   */
   sessionlost: {
-    /** The server did not have it (`'absent'`), or cannot have it any more (`'expired'`). */
+    /** The server did not have it (`'absent'`), or it has expired there (`'expired'`). */
     readonly cause: 'absent' | 'expired'
     /** Publishes that are sent again. */
     readonly republished: readonly InFlight[]
-    /** Publishes that were given up. */
+    /** Publishes that were rejected. */
     readonly rejected: readonly RejectedInFlight[]
-    /** Incoming messages that were in hand: their `ack()` gives false. */
+    /** Number of incoming messages not yet acknowledged; their `ack()` returns false. */
     readonly stale: number
   }
-  /** Messages that were dropped unread (in, counted together for a second), one that was too large to be read (in), or a publish that failed (out). */
+  /**
+   * Messages were dropped unread (in, counted for up to a second), one was too large to be read
+   * (in), or a publish failed (out).
+   */
   drop: {
-    /** Whether they came from the server or were to go there. */
+    /** `'in'` for messages from the server, `'out'` for publishes. */
     readonly direction: 'in' | 'out'
-    /** Topic Name of one of them. */
+    /** The topic of one of them. */
     readonly topic: string
     /** How many. */
     readonly count: number
     /** Why a publish failed; undefined for incoming messages. */
     readonly error: MqttError | undefined
-    /** `'too-large'`: an incoming message above `maximumPacketSize` or `memoryBudget`; each has an event of its own. Undefined for all others. */
+    /**
+     * `'too-large'`: an incoming message exceeded `maximumPacketSize` or `memoryBudget`; each one
+     * gets its own event. Otherwise undefined.
+     */
     readonly reason?: 'too-large' | undefined
-    /** Of a message that was too large; undefined for all others. */
+    /** QoS of a message that was too large; otherwise undefined. */
     readonly qos?: QoS | undefined
-    /** Bytes of a packet that was too large; undefined for all others. */
+    /** Bytes of a packet that was too large; otherwise undefined. */
     readonly size?: number | undefined
   }
   /** Acknowledgements make no progress. */
   stalled: {
-    /** `'in'`: ours, for the server's messages. `'out'`: the server's, for ours. */
+    /**
+     * `'in'`: the application does not acknowledge the server's messages. `'out'`: the server does
+     * not acknowledge ours.
+     */
     readonly direction: 'in' | 'out'
-    /** The subscription that holds the oldest message; undefined where no subscription here holds it, and for `'out'`. */
+    /** The subscription that holds the oldest message; undefined if none does, and for `'out'`. */
     readonly subscription: Subscription | undefined
     /** Milliseconds without progress. */
     readonly age: number
-    /** Messages that wait. */
+    /** Unacknowledged messages. */
     readonly inFlight: number
   }
   /**
-   * A timer of the connection is late by half of the keep-alive or more: the page is hidden, the machine slept, or the program left no time. A server
-   * ends a connection that is silent for so long. Emitted when the timer runs, or when the connection ends before.
+   * A timer of the connection is late by half of the keep-alive or more: the page is hidden, the
+   * machine slept, or the program blocked the event loop. A server ends a connection after such a
+   * silence. Emitted when the timer runs, or when the connection ends before that.
    */
   late: {
     /** Milliseconds. */
     readonly lateness: number
-    /** Seconds, as agreed with the server (section 3.1.2.10). */
+    /** Keep-alive in seconds, as negotiated with the server (section 3.1.2.10). */
     readonly keepAlive: number
   }
-  /** A publish of an earlier process, which the store had kept, has ended: one for each that `connect` counted. */
+  /**
+   * A publish of an earlier process, kept in the store, has ended: one event for each that
+   * `connect` counted.
+   */
   recovered: {
-    /** Topic Name that it was published to. */
+    /** The topic it was published to. */
     readonly topic: string
-    /** 1 or 2: nothing else is in flight. */
+    /** 1 or 2; QoS 0 is never in flight. */
     readonly qos: QoS
-    /** The identifier that it had. */
+    /** Its packet identifier. */
     readonly packetId: number
-    /** What it was acknowledged with; undefined where it failed. */
+    /** The acknowledgement; undefined when it failed. */
     readonly receipt: Receipt | undefined
-    /** Why it failed; `outcome: 'unknown'` where it may have arrived. Undefined where it did not. */
+    /** Why it failed; `outcome: 'unknown'` if it may have arrived. Otherwise undefined. */
     readonly error: MqttError | undefined
   }
-  /** A record of the session in the store was damaged; it was put aside, and the session goes on without it. */
+  /**
+   * A record of the session in the store was damaged. It was set aside, and the session continues
+   * without it.
+   */
   storecorrupt: {
-    /** Its key in the store, before it was put aside. */
+    /** Its key in the store before it was set aside. */
     readonly key: string
   }
-  /** A message that no subscription here was made for; it was acknowledged. */
+  /** A message without a matching subscription; it was acknowledged. */
   unclaimed: {
     /** The message. */
     readonly message: Message
   }
   /** A payload on a typed topic could not be decoded. */
   invalid: {
-    /** Topic Name that it came to. */
+    /** The topic of the message. */
     readonly topic: string
-    /** What is wrong with it: `ERR_INVALID_PAYLOAD` with `issues`. */
+    /** `ERR_INVALID_PAYLOAD` with `issues`. */
     readonly error: MqttError
-    /** Its first 256 bytes. */
+    /** The first 256 bytes of the payload. */
     readonly start: Bytes
   }
   /**
-   * A handler gave up on a message, or a subscription could not be brought back, or not be ended on the server when its reader left; or a message of the
-   * server whose contents break a rule was read past, after it had ended three connections.
+   * A handler gave up on a message; a subscription could not be restored, or not be unsubscribed
+   * when its reader left; or an incoming message that breaks a rule was skipped after it had ended
+   * three connections.
    */
   error: {
-    /** What happened, with its cause. */
+    /** The error, with its cause. */
     readonly error: MqttError
   }
-  /** Every packet; CONNECT and AUTH without their secrets. Costs nothing unless listened to. */
+  /** Every packet; CONNECT and AUTH without their secrets. No cost without a listener. */
   packet: {
     /** From the server, or to it. */
     readonly direction: 'in' | 'out'
@@ -200,7 +235,7 @@ export interface ClientEvents {
   }
 }
 
-/** Where the client stands. */
+/** The state of a client. */
 export type ClientState =
   | 'idle'
   | 'connecting'
@@ -214,7 +249,7 @@ export interface Unlisten extends Disposable {
   (): void
 }
 
-/** How a listener is added. */
+/** Options of `on`. */
 export interface ListenerOptions {
   /** Remove it after the first event. */
   readonly once?: boolean | undefined

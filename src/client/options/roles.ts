@@ -1,5 +1,6 @@
 /**
- * What client, group, pool and queue have in common: who publishes, posts, subscribes. Types only.
+ * The common interfaces of client, group, pool and queue: publish, post, subscribe, request. Types
+ * only.
  */
 import type { ClientEvents, ListenerOptions, Unlisten } from './events.js'
 import type { Message, Payload } from './message.js'
@@ -16,17 +17,17 @@ import type {
 
 /** Publishes messages (section 3.3). */
 export interface Publisher<R = Receipt> {
-  /** Publishes a message, and fulfils when it has been delivered as its QoS asks. */
+  /** Publishes a message; resolves when it is delivered according to its QoS. */
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<R>
-  /** Fulfils when a publish would not have to wait. */
+  /** Resolves when a publish would not have to wait. */
   readonly writable: Promise<void>
-  /** True where messages to one topic arrive in the order of the calls (section 4.6). */
+  /** True when messages to one topic arrive in the order of the calls (section 4.6). */
   readonly ordered: boolean
 }
 
-/** Publishes at QoS 0, now or not at all. */
+/** Publishes at QoS 0, at once or not at all. */
 export interface Poster {
-  /** True when the message was taken. */
+  /** Returns true when the message was accepted. */
   post(topic: string, payload: Payload): boolean
 }
 
@@ -34,11 +35,11 @@ export interface Poster {
 export interface Subscriber {
   /** Subscribes and waits for the grant. */
   subscribe(filters: Filters, options?: SubscribeOptions): Promise<Subscription>
-  /** Subscribes at once, in any state. */
+  /** Subscribes without waiting, in any state. */
   subscription(filters: Filters, options?: SubscribeOptions): Subscription
   /** Subscribes and calls a handler with each message. */
   listen(filters: Filters, handler: Handler, options?: ListenOptions): Promise<Handling>
-  /** Adds a listener of events. */
+  /** Adds an event listener. */
   on<K extends keyof ClientEvents>(
     type: K,
     listener: (event: ClientEvents[K]) => void,
@@ -46,9 +47,9 @@ export interface Subscriber {
   ): Unlisten
 }
 
-/** Asks and answers (section 4.10). */
+/** Sends and answers requests (section 4.10). */
 export interface Requester {
-  /** Publishes a request and gives the message that answers it. */
+  /** Publishes a request and returns the answering message. */
   request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message>
   /** Answers requests. */
   respond(filters: Filters, handler: Responding, options?: RespondOptions): Promise<Responder>

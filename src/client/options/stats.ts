@@ -1,13 +1,16 @@
 /**
- * What the client counts. Types only.
+ * The counters of a client. Types only.
  */
-/** What `client.stats()` gives, counted since the client was made: all zero while the `stats` option is off. */
+/**
+ * Result of `client.stats()`, counted since the client was created; all zero without the `stats`
+ * option.
+ */
 export interface Stats {
   /** Connections that came up. */
   readonly connects: number
-  /** Connections that were over. */
+  /** Connections that ended. */
   readonly disconnects: number
-  /** Attempts that failed, and connections that were lost, by error code. */
+  /** Failed attempts and lost connections, by error code. */
   readonly failures: Readonly<Record<string, number>>
   /** Attempts to connect since the first connection. */
   readonly reconnectAttempts: number
@@ -15,11 +18,11 @@ export interface Stats {
   readonly subscribes: number
   /** UNSUBSCRIBE packets sent. */
   readonly unsubscribes: number
-  /** Filters, publishes and connections that the server refused. */
+  /** Filters, publishes and connections refused by the server. */
   readonly refusals: number
-  /** Publishes sent, repeats left out. */
+  /** Publishes sent, without repeats. */
   readonly publishesSent: number
-  /** QoS 1 and 2 publishes that the server has. */
+  /** QoS 1 and 2 publishes acknowledged by the server. */
   readonly publishesAcked: number
   /** Publishes sent again after a reconnect. */
   readonly publishesReplayed: number
@@ -27,7 +30,7 @@ export interface Stats {
   readonly publishesDropped: number
   /** QoS 1 and 2 publishes that were sent and lack their last acknowledgement. */
   readonly publishesInFlight: number
-  /** Publishes that were not sent. */
+  /** Publishes waiting to be sent. */
   readonly publishesQueued: number
   /** Messages that came in. */
   readonly received: number
@@ -35,27 +38,27 @@ export interface Stats {
   readonly delivered: number
   /** Messages dropped unread. */
   readonly dropped: number
-  /** Those of them that were too large to be read. */
+  /** Dropped messages that were too large to be read. */
   readonly tooLarge: number
-  /** Repeats of messages that were here already. */
+  /** Repeats of messages that were already received. */
   readonly duplicates: number
-  /** Messages that no subscription here was made for. */
+  /** Messages without a matching subscription. */
   readonly unclaimed: number
-  /** Incoming messages that wait for a reader. */
+  /** Incoming messages waiting for a reader. */
   readonly unread: number
-  /** Subscription Identifiers of messages that no matching subscription here has. */
+  /** Subscription Identifiers in messages that no matching subscription has. */
   readonly unknownIdentifiers: number
   /** Messages that a handler gave up on. */
   readonly handlerFailures: number
-  /** Acknowledgements for exchanges that do not exist. */
+  /** Acknowledgements for unknown exchanges. */
   readonly unsolicitedAcks: number
   /** QoS 1 and 2 messages that the server sent beyond our Receive Maximum. */
   readonly receiveMaximumExceeded: number
-  /** Sessions that the server did not have any more. */
+  /** Sessions lost by the server. */
   readonly sessionsLost: number
   /** Bytes handed to transports. */
   readonly bytesSent: number
-  /** Bytes that transports gave. */
+  /** Bytes received from transports. */
   readonly bytesReceived: number
   /** Packets sent. */
   readonly packetsSent: number
@@ -63,7 +66,7 @@ export interface Stats {
   readonly packetsReceived: number
   /** PINGREQ packets sent. */
   readonly pings: number
-  /** PINGREQ packets that nothing followed in time. */
+  /** PINGREQ packets without any byte in time. */
   readonly pingTimeouts: number
   /** Milliseconds from the latest PINGREQ to its answer; undefined before the first. */
   readonly pingRoundTrip: number | undefined

@@ -1,11 +1,13 @@
 /**
- * Publishes that wait to be sent: which are taken in, which are dropped, how fast they may leave, and callers that wait for room.
+ * The outbound queue: which publishes may wait, which are dropped at the limits, how fast they
+ * leave, and who waits for room.
  *
- * They wait with QoS 0 in one queue, QoS 1 and 2 in another, each in the order of the calls, with what they take.
+ * QoS 0 waits in one queue, QoS 1 and 2 in another, each in the order of the calls.
  *
- * A QoS 2 publish may wait for something that QoS 1 does not need. It is put aside then, and QoS 1 publishes overtake it. A QoS 1 publish to the same
- * topic is put aside too, and so is everything behind it: each topic keeps its order, and so does each QoS. The backlog refuses nothing: its limits
- * are checked before an item is pushed.
+ * A QoS 2 publish may have to wait for a condition that does not hold up QoS 1. It is then set
+ * aside so that QoS 1 publishes can overtake it. A QoS 1 publish to the same topic is set aside as
+ * well, and so is everything behind that one. Order is therefore kept per topic and per QoS.
+ * `Admission` checks the limits before an item is pushed; `Backlog` itself refuses nothing.
  */
 
 import { aborted, type Deferred, deferred, onAbort, rejected } from '../../common/abort.js'
@@ -30,24 +32,32 @@ import {
 } from './queued-publish.js'
 import type { Settlement } from './settlement.js'
 
-/** What waits. */
+/** Publishes that wait to be sent. */
 export class Backlog {
-  /** Bytes of everything here. */
+  /** Bytes of all waiting publishes. */
   bytes = 0
   readonly immediate = new Queue<QueuedPublish>()
   readonly ordered = new Queue<QueuedPublish>()
-  /** All of it is older than what `ordered` has. */
+  /**
+   * Publishes that were set aside: QoS 2, and what must not overtake them. All are older than those
+   * in `ordered`.
+   */
   readonly #aside = new Queue<QueuedPublish>()
-  /** How many of these each topic has. */
+  /** Number of publishes set aside, by topic. */
   readonly #topics = new SparseMap<string, number>()
-  /** How many of them are QoS 1: nothing overtakes those. */
+  /**
+   * Number of QoS 1 publishes set aside. While there is one, everything behind it is set aside too.
+   */
   #barriers = 0
 
   get size(): number {
     return this.immediate.length + this.#aside.length + this.ordered.length
   }
 
-  /** What an overflow drops first: never what was sent once. */
+  /**
+   * The publish that `'drop-oldest'` drops next: QoS 0 first. Publishes that were already sent once
+   * are never dropped.
+   */
   get oldest(): QueuedPublish | undefined {
     for (const queue of [this.immediate, this.#aside, this.ordered]) {
       let item = queue.first
@@ -57,7 +67,7 @@ export class Backlog {
     return undefined
   }
 
-  /** The next at QoS 1 or 2. `exact`: may one at QoS 2 leave? */
+  /** The next publish at QoS 1 or 2. @param exact true when a QoS 2 publish may be sent now */
   next(exact: boolean): QueuedPublish | undefined {
     const { first } = this.#aside
     if (first !== undefined && (exact || first.options.qos === 1)) return first
@@ -72,7 +82,7 @@ export class Backlog {
     return this.ordered.first
   }
 
-  /** Does something wait that goes before this one? */
+  /** True when another publish must be sent before this one. */
   precedes(item: QueuedPublish, exact: boolean): boolean {
     if (item.options.qos === 0) return this.immediate.length > 0
     return this.next(exact) !== undefined || this.#standsAside(item, exact)
@@ -82,7 +92,10 @@ export class Backlog {
     return this.#barriers > 0 || (options.qos === 2 && !exact) || this.#topics.has(topic)
   }
 
-  /** Would one more be too many, with `bytes` of other messages? The limits count `share` times. */
+  /**
+   * True when one more publish would exceed the limits. `bytes` is its size plus what is already
+   * sent; `share` multiplies the limits.
+   */
   exceeds(
     { maxQueuedMessages, maxQueuedBytes }: OutboundConfig,
     bytes: number,
@@ -96,7 +109,7 @@ export class Backlog {
     this.bytes += item.size
   }
 
-  /** Puts an item before all others of its kind. */
+  /** Puts an item at the head of its queue. */
   unshift(item: QueuedPublish): void {
     this.#push(item, this.#aside.length > 0, true)
     this.bytes += item.size
@@ -121,7 +134,7 @@ export class Backlog {
     return options.qos === 0 ? this.immediate : aside ? this.#aside : this.ordered
   }
 
-  /** Takes an item out; its time to live is over with that. */
+  /** Removes an item and stops its expiry timer. */
   remove(item: QueuedPublish): void {
     this.#queueOf(item).remove(item)
     if (item.aside) this.#count(item, -1)
@@ -130,7 +143,7 @@ export class Backlog {
     item.cancel = undefined
   }
 
-  /** The items that are wanted, QoS 0 first. */
+  /** All matching items, QoS 0 first. */
   select(wanted: (item: QueuedPublish) => boolean): QueuedPublish[] {
     const items: QueuedPublish[] = []
     for (const queue of [this.immediate, this.#aside, this.ordered]) {
@@ -142,12 +155,13 @@ export class Backlog {
 }
 
 /**
- * Takes in publishes that cannot leave at once, within the limits; drops by the overflow policy, and when their time is over.
+ * Admits publishes that cannot be sent at once, within the limits. Drops them by the overflow
+ * policy, and when they expire.
  *
- * A publish that is not taken in rejects with the reason.
+ * A publish that is not admitted rejects with the reason.
  */
 export class Admission {
-  /** Why nothing is taken in any more. */
+  /** Set when the client ends: the error for all later publishes. */
   ended: MqttError | undefined
   readonly #host: PublishHost
   readonly #backlog: Backlog
@@ -159,7 +173,7 @@ export class Admission {
     this.#settlement = settlement
   }
 
-  /** It waits to be sent, or its caller hears why not. */
+  /** Queues a publish, or rejects it with the reason. */
   enqueue(item: QueuedPublish): void {
     const { signal } = item.options
     try {
@@ -179,7 +193,7 @@ export class Admission {
     this.#age(item)
   }
 
-  // It is dropped when its time to live, or its message expiry interval, is over before it was sent.
+  // Drops the item when its time to live or its message expiry interval passes before it is sent.
   #age(item: QueuedPublish): void {
     const { options, platform } = this.#host
     const { ttl = options.outbound.ttl ?? Number.POSITIVE_INFINITY, properties } = item.options
@@ -192,14 +206,15 @@ export class Admission {
     )
   }
 
-  // Under 'wait' those who wait have the same limits once more.
+  // With overflow 'wait', the limits are doubled: the second half is for callers that wait.
   #makeRoom(item: QueuedPublish): void {
     const { maxQueuedMessages, maxQueuedBytes, overflow: usual } = this.#host.options.outbound
     const overflow = item.options.overflow ?? usual
     const drops =
       overflow === 'drop-oldest' && this.#settlement.sentBytes + item.size <= maxQueuedBytes
     const waits = overflow === 'wait'
-    // One that is larger than the limit waits, and lets others wait, as if it were not.
+    // Under 'wait', a message larger than the whole limit counts as the limit, so that it can wait
+    // too.
     const counted = (size: number): number => (waits ? Math.min(size, maxQueuedBytes) : size)
     const bytes = counted(this.#settlement.sentBytes) + counted(item.size)
     while (this.#backlog.exceeds(this.#host.options.outbound, bytes, waits ? 2 : 1)) {
@@ -221,12 +236,12 @@ export class Admission {
     }
   }
 
-  /** Gives up what waits. */
+  /** Rejects and removes waiting publishes. */
   giveUp(error: MqttError, wanted: (item: QueuedPublish) => boolean = () => true): void {
     for (const item of this.#backlog.select(wanted)) this.#drop(item, error)
   }
 
-  /** The caller wants it no more: what was sent goes on without him. */
+  /** The caller aborted. A publish that was already sent completes without its caller. */
   abort(item: QueuedPublish): void {
     const { signal } = item.options
     if (item.sent) return this.#settlement.report(item, aborted(signal, 'unknown'))
@@ -239,29 +254,35 @@ export class Admission {
   }
 }
 
-/** Times that `writable` is fulfilled at once, before a turn of the event loop passes. */
+/**
+ * Number of times that `writable` resolves immediately before it waits for a turn of the event
+ * loop.
+ */
 const grantsInTurn = 64
 
 /**
- * Callers of `writable` that wait for room.
+ * Callers of `writable`, waiting for room in the queue.
  *
- * A loop over `writable` leaves timers and input their turn, whatever it does in between.
+ * A loop that only awaits `writable` still lets timers and I/O run.
  */
 export class WritableGate {
   readonly #host: PublishHost
   readonly #isThere: (post: boolean) => boolean
   #waiting: Deferred<void> | undefined
-  /** `post` took nothing since room was last announced. */
+  /** True when `post` has refused a message since room was last announced. */
   #refused = false
   #grants = 0
 
-  /** @param isThere is there room now, also for `post`, which never queues? */
+  /**
+   * @param isThere true when there is room; with `post` true, room for a message that is sent at
+   * once or not at all
+   */
   constructor(host: PublishHost, isThere: (post: boolean) => boolean) {
     this.#host = host
     this.#isThere = isThere
   }
 
-  /** Fulfils when there is room, rejects when there will be none. */
+  /** Resolves when there is room; rejects once the client is stopping. */
   get promise(): Promise<void> {
     if (this.#host.states.stopping) return rejected(closedError(this.#host.states))
     const there = this.#isThere(this.#refused)
@@ -271,17 +292,17 @@ export class WritableGate {
     return this.#waiting.promise
   }
 
-  /** A caller waits for it. */
+  /** True when a caller waits. */
   get awaited(): boolean {
     return this.#waiting !== undefined
   }
 
-  /** `post` took nothing. */
+  /** `post` refused a message. */
   handleRefusal(): void {
     this.#refused = true
   }
 
-  /** There may be room again. */
+  /** Room may have become available. */
   notify(): void {
     if (!this.#isThere(this.#refused)) return
     this.#refused = false
@@ -289,7 +310,10 @@ export class WritableGate {
     this.#waiting = undefined
   }
 
-  /** Another message may leave, at `outbound.rate`. Those who wait to post have the first turn, if it is theirs and they take it. */
+  /**
+   * `outbound.rate` allows another message. If it is the turn of QoS 0 and `post` was refused, its
+   * callers go first, then the queue.
+   */
   lead(theirs: boolean): void {
     const flush = (): void => this.#host.flush()
     if (!theirs || !this.#refused) return flush()
@@ -297,27 +321,30 @@ export class WritableGate {
     this.#host.platform.nextTurn(flush)
   }
 
-  /** There will be none. */
+  /** The client ends: waiting callers are rejected. */
   close(): void {
     this.#waiting?.reject(closedError(this.#host.states))
     this.#waiting = undefined
   }
 }
 
-/** Milliseconds whose messages may leave at once, after a pause: timers are as late as that. */
+/**
+ * After a pause, this many milliseconds' worth of messages may leave at once, because timers can be
+ * that late.
+ */
 const slack = 50
 
-/** One limit: each unit takes its time. */
+/** One limit: each unit occupies a fixed time. */
 class Lane {
   readonly #cost: number
-  /** When all that was sent has had its time. */
+  /** When the time of everything sent so far is used up. */
   #due = 0
 
   constructor(amount: number, per: number) {
     this.#cost = per / amount
   }
 
-  /** Milliseconds until the next one may leave. */
+  /** Milliseconds until the next message may leave; 0 or less: now. */
   wait(now: number): number {
     return this.#due - now - Math.max(0, slack - this.#cost)
   }
@@ -328,21 +355,23 @@ class Lane {
 }
 
 /**
- * How fast publishes leave: so many messages, and so many bytes, in a time. Evenly; after a pause, 50 ms of it at once.
+ * Limits how fast publishes leave, in messages and in bytes per period. The flow is even; after a
+ * pause, up to 50 ms' worth leaves at once.
  *
- * Only PUBLISH counts; other packets do not wait. What a large message exceeds is waited for afterwards.
+ * Only PUBLISH counts. A message larger than the allowance is sent whole, and the next one waits
+ * for longer.
  */
 export class RateLimit {
-  /** Whose turn it is, where both wait: that of QoS 1 and 2, or of QoS 0. */
+  /** Whose turn it is when both wait: true for QoS 1 and 2, false for QoS 0. */
   ordered: boolean | undefined
   readonly #messages: Lane
   readonly #bytes: Lane
   readonly #platform: Platform
   readonly #flush: () => void
-  /** Ends the wait for the next one. */
+  /** Cancels the timer for the next message. */
   stop: (() => void) | undefined
 
-  /** @param flush called when the next message may leave, after an answer that it may not */
+  /** @param flush called when the next message may leave, after `open` was false */
   constructor(
     {
       messages = Number.POSITIVE_INFINITY,
@@ -358,7 +387,7 @@ export class RateLimit {
     this.#flush = flush
   }
 
-  /** May a message leave now? */
+  /** True when a message may leave now. Otherwise a timer calls `flush`. */
   get open(): boolean {
     const now = this.#platform.now()
     const wait = Math.max(this.#messages.wait(now), this.#bytes.wait(now))
@@ -373,16 +402,16 @@ export class RateLimit {
     return false
   }
 
-  /** Is it the turn of those of the other kind, and do some wait? */
+  /** True when it is the other kind's turn and one of that kind waits. */
   yields(ordered: boolean, backlog: Backlog, output: PacketWriter): boolean {
     const yields =
       this.ordered === !ordered && (ordered ? backlog.immediate : backlog.ordered).length > 0
-    // They may wait for something else.
+    // The other kind may be held up by something else, so the flush decides.
     if (yields) output.queueFlush()
     return yields
   }
 
-  /** One leaves. */
+  /** Counts a message that is sent. */
   spend(topic: string, payload: Uint8Array, how: Sending): void {
     const now = this.#platform.now()
     this.#messages.spend(1, now)

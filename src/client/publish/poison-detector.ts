@@ -1,12 +1,19 @@
 /**
- * Finds the publish at which a server ends the connection each time, so that it does not block those behind it.
+ * Finds a publish on which the server ends every connection (a poisoned message), so that it does
+ * not block the messages behind it.
  *
- * Messages go in order, so it is the oldest without an answer. One that two connections ended over is sent alone: behind a PINGREQ, with nothing after
- * it. Only an end by the server's side counts then, when the PINGREQ was answered and the whole packet had left. After that it is held back until a
- * connection has answered and has lived longer than the one before: an end meanwhile shows that the link is at fault, and counting restarts. One
- * that is answered although a connection ended over it shows the same: until a connection lasts, each such one asks for one more connection of the
- * next. A DISCONNECT that names a packet as its reason needs no more connections, where that message was all that lacked an answer: else it is sent
- * alone once more. It must never blame a message for a connection that we ended ourselves, nor for one that could not carry it whole.
+ * Messages are sent in order, so the suspect is the oldest unanswered one. After two connections
+ * have ended on it, it is sent alone: behind a PINGREQ, and with nothing after it. From then on a
+ * lost connection counts only if the server ended it, the PINGREQ was answered, and the whole
+ * packet had left. The next attempt waits until a connection has answered and has lived longer than
+ * the one before. If that connection ends during the wait, the link is at fault and counting
+ * restarts. A suspect that is answered after all also points at the link; until a connection lasts,
+ * each such message raises the number of connections that the next suspect needs. A DISCONNECT that
+ * blames a packet settles it at once if the message was the only unanswered one; otherwise the
+ * message is sent alone once more.
+ *
+ * Never blames a message for a connection that this client ended, nor for one that could not carry
+ * the whole packet.
  */
 
 import { quoted } from '../../common/schema.js'
@@ -18,43 +25,55 @@ import { broken, refusal } from '../session/refusal.js'
 import type { PublishHost } from './ports.js'
 import type { QueuedPublish, Suspicion } from './queued-publish.js'
 
-/** After so many connections a message is sent alone. */
+/** Number of connections lost on a message before it is sent alone. */
 const suspicious = 2
-/** Connections that ended over it without another word, before the message waits for an answer to PINGREQ; and how many milliseconds at most. */
+/**
+ * After `patient` connections that ended on the message in silence, it waits for the answer to
+ * PINGREQ, up to `longestDoubt` milliseconds.
+ */
 const patient = 3
 const longestDoubt = 250
-/** Milliseconds that a connection has to live at most before it carries such a message. */
+/** A connection must live at most this many milliseconds before it carries such a message. */
 const longestTrial = 30_000
-/** Milliseconds for which a connection at most carries messages before the answer to PINGREQ is given up. */
+/** Most milliseconds for which a busy connection may delay the answer to PINGREQ. */
 const longestBusy = 120_000
-/** Suspects that were answered count as so many at most. */
+/** Upper limit of `#doubt`. */
 const mostDoubt = 15
-/** Milliseconds for which nothing follows it. */
+/** Milliseconds for which nothing is sent behind the suspect. */
 const longestSilence = 5000
 
-/** DISCONNECT reason codes that say we sent something wrong. */
+/** DISCONNECT reason codes that blame this client. */
 const complaints: readonly number[] = [0x81, 0x82, 0x90, 0x93, 0x94, 0x95, 0x99, 0x9a, 0x9b]
-/** Those of them that say it of a packet: Malformed Packet, Protocol Error, Topic Name invalid, Payload format invalid. */
+/**
+ * Those that blame a packet: Malformed Packet, Protocol Error, Topic Name invalid, Payload format
+ * invalid.
+ */
 const naming: readonly number[] = [0x81, 0x82, 0x90, 0x99]
-/** DISCONNECT reason codes that say nothing: Unspecified error, Implementation specific error. */
+/** DISCONNECT reason codes without a meaning: Unspecified error, Implementation specific error. */
 const vague: readonly number[] = [0x80, 0x83]
 
-/** The trials of one client's messages. */
+/** Suspects of one client and how they are tried. */
 export class PoisonDetector {
   readonly #host: PublishHost
-  /** Messages that were answered although connections had ended over them: the link breaks by itself. */
+  /**
+   * Messages that were answered although connections had ended on them: signs of an unreliable
+   * link.
+   */
   #doubt = 0
   // valid for the connection
   #output: PacketWriter | undefined
   #since = 0
-  /** What was written up to here the server has read: bytes since the connection began. And up to PINGREQ, once that is answered. */
+  /**
+   * Positions in the output stream. The server has read up to `#read`, and up to `#asked` once
+   * PINGREQ is answered.
+   */
   #read = 0
   #asked = 0
-  /** Held back until the connection has shown that it lives. */
+  /** The suspect that waits until the connection has proved to be alive. */
   #held: QueuedPublish | undefined
-  /** Sent, with nothing behind it. */
+  /** The suspect that was sent alone. */
   #alone: QueuedPublish | undefined
-  /** A PINGREQ that went before it was not answered by then. */
+  /** True when a PINGREQ before the suspect was still unanswered when it was sent. */
   #early = false
   #cancel: CancelTimer | undefined
 
@@ -62,12 +81,12 @@ export class PoisonDetector {
     this.#host = host
   }
 
-  /** True while nothing may follow the message that was sent. */
+  /** True while nothing may be sent behind the suspect. */
   get silent(): boolean {
     return this.#alone !== undefined
   }
 
-  /** True while a message is sent alone, or held back for that. */
+  /** True while a suspect is sent alone or waits for it. */
   get trying(): boolean {
     return this.silent || this.#held?.suspicion !== undefined
   }
@@ -80,7 +99,7 @@ export class PoisonDetector {
     this.#read = connection?.acceptedEnd ?? 0
   }
 
-  /** May this message be sent now? What is held back goes with a later `flush()`. */
+  /** True when this message may be sent now; otherwise a later `flush()` sends it. */
   admits(item: QueuedPublish): boolean {
     const suspicion = this.#suspicionOf(item)
     if (suspicion === undefined || (suspicion.complained && !suspicion.named)) return true
@@ -94,7 +113,7 @@ export class PoisonDetector {
       this.#wait(sure ? Math.min(longestTrial, 2 * this.#host.connections.lifetime) : longestDoubt)
     }
     const answered = !session.keepAlive.asked
-    // On a slow line the answer is behind all messages that are on their way.
+    // On a slow line, the answer to PINGREQ comes after messages that are already on their way.
     const busy = answered ? 0 : this.#busyUntil - platform.now()
     if (busy > 0 && this.#cancel === undefined) this.#wait(busy)
     const waited = this.#cancel === undefined
@@ -103,7 +122,7 @@ export class PoisonDetector {
       : answered || waited || (suspicion.unheard < patient && !suspicion.named)
   }
 
-  // Until then the answer to PINGREQ may come: bytes came in lately.
+  // Until when the answer to PINGREQ may still come, as bytes came in recently.
   get #busyUntil(): number {
     const { receivedAt } = this.#host.session.keepAlive
     return Math.min(
@@ -126,7 +145,10 @@ export class PoisonDetector {
     this.#wait(longestSilence)
   }
 
-  /** The server answered a message; `last`: with the end of its exchange. One whose session is lost before that would start over. */
+  /**
+   * The server answered a message; `last` when that completes its exchange. A QoS 2 message stays
+   * alone until then: if the session is lost, it starts again.
+   */
   handleAnswer(item: QueuedPublish, last: boolean): void {
     if (item.suspicion !== undefined) {
       if (item.suspicion.strikes > 0) this.#doubt = Math.min(this.#doubt + 1, mostDoubt)
@@ -140,7 +162,10 @@ export class PoisonDetector {
     this.#read = Math.max(this.#read, end)
   }
 
-  /** The connection is over: was it because of the oldest of the messages that it carried? Gives that one when it is given up. */
+  /**
+   * The connection ended: was the oldest unanswered message the reason? Returns its error when it
+   * is given up.
+   */
   handleLost(item: QueuedPublish | undefined, error: MqttError): MqttError | undefined {
     const { connections, options, platform, session } = this.#host
     const alone = this.#alone
@@ -155,7 +180,7 @@ export class PoisonDetector {
     const { reasonCode = 0 } = error
     const said = error.code === 'ERR_SERVER_DISCONNECT'
     const complained = said && complaints.includes(reasonCode)
-    // After a wake-up it is unknown which side ended it.
+    // After a wake-up it is unknown which side ended the connection.
     const cut = said
       ? vague.includes(reasonCode)
       : error.code === 'ERR_CONNECTION_LOST' &&
@@ -164,7 +189,7 @@ export class PoisonDetector {
     if (item.end === 0 || !(complained || (cut && item.end <= left))) return undefined
     item.suspicion ??= { strikes: 0, complained: false, named: false, unheard: 0 }
     const { suspicion } = item
-    // A PINGREQ of keep-alive that went behind it says nothing.
+    // A keep-alive PINGREQ that was sent behind the message proves nothing.
     if (
       !complained &&
       (item === alone ? this.#early && session.keepAlive.asked : suspicion.strikes >= suspicious)
@@ -186,7 +211,7 @@ export class PoisonDetector {
     return broken('ERR_POISONED', undefined, error)
   }
 
-  // Once, until it is answered.
+  // Logs once, until the message is answered.
   #report({ topic }: QueuedPublish): void {
     const why = `connections end at a publish to ${quoted(topic)} before PINGREQ is answered`
     this.#host.log(
@@ -195,7 +220,8 @@ export class PoisonDetector {
     )
   }
 
-  // Undefined where it is sent as any other. Where nothing but CONNACK was ever heard before it, some more connections pass.
+  // The suspicion that makes the message be sent alone; undefined when it is sent like any other.
+  // If the server sent only CONNACK before it, `patient` connections must end first.
   #suspicionOf({ suspicion, proven }: QueuedPublish): Suspicion | undefined {
     if (
       suspicion === undefined ||

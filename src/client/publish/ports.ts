@@ -1,5 +1,5 @@
 /**
- * What publishing needs of its client. Types only; `lifecycle/core.ts` implements it.
+ * What publishing needs from its client. Types only; `lifecycle/core.ts` implements it.
  */
 import type { MqttError } from '../../errors.js'
 import type { Connection } from '../connection/connection.js'
@@ -9,13 +9,13 @@ import type { ClientState } from '../options/index.js'
 /** The client that publishes. */
 export interface PublishHost extends ClientContext {
   readonly connections: {
-    /** The connection, while it takes packets of the application. */
+    /** The connection, while it accepts publishes. */
     readonly connection: Connection | undefined
-    /** Milliseconds that the latest connection was up which is over; 0 before the first. */
+    /** Milliseconds that the previous connection was up; 0 before the first ended. */
     readonly lifetime: number
-    /** Does what the session asks for, after a command given to it. */
+    /** Runs the actions that the session has queued. */
     pump(): void
-    /** Ends the connection, without a further byte. */
+    /** Closes the connection without sending anything more. */
     cut(error: MqttError): void
   }
   readonly states: {
@@ -24,11 +24,11 @@ export interface PublishHost extends ClientContext {
     readonly stopping: boolean
     /** True when the client is closed. */
     readonly ended: boolean
-    /** Why it is closed, in words. */
+    /** Why the client is closed, as text. */
     readonly why: string
   }
-  /** Publishes that were sent and lack their last acknowledgement. */
+  /** Sent publishes that lack their last acknowledgement. */
   readonly publishQueue: { readonly inFlight: number }
-  /** Sends what waits, as far as it may. */
+  /** Sends what waits, as far as allowed. */
   flush(): void
 }

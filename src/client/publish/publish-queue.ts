@@ -1,9 +1,11 @@
 /**
- * Publishes on their way out: checked, queued within limits, sent as quota and transport allow, and settled by their acknowledgement.
+ * Outgoing publishes: checked, queued within limits, sent as quota and transport allow, and settled
+ * by their acknowledgement.
  *
- * QoS 1 and 2 leave in the order of the calls. QoS 0 may overtake those that wait for quota, and QoS 1 overtakes QoS 2 of other topics that waits
- * for what it alone needs. What was sent at QoS 1 and 2 is kept until its last acknowledgement and sent again on the next connection, before anything new
- * [MQTT-4.4.0-1]. Every promise settles, with what is known about the message's fate. It must never keep more than its limits.
+ * QoS 1 and 2 are sent in the order of the calls, except that QoS 1 may overtake QoS 2 publishes of
+ * other topics that have to wait. QoS 0 may overtake both. QoS 1 and 2 publishes are kept until
+ * their last acknowledgement, and resent first on the next connection [MQTT-4.4.0-1]. Every promise
+ * settles with what is known about the outcome.
  */
 import { assertNotAborted, type Deferred, deferred, onAbort, rejected } from '../../common/abort.js'
 import { largePayload, withOutcome } from '../../common/outcome.js'
@@ -29,19 +31,19 @@ import {
 import { SentPublishes } from './sent-publishes.js'
 import { Settlement } from './settlement.js'
 
-/** What `post` sends with. */
+/** Options of `post`. */
 const noSettings: Sending = { qos: 0, retain: false, properties: undefined }
 const qos0Receipt = /* @__PURE__ */ receipt(0, undefined)
 const qos0Done = /* @__PURE__ */ Promise.resolve(qos0Receipt)
 
-/** Outgoing messages of one client. */
+/** The outgoing messages of one client. */
 export class PublishQueue {
-  /** Undefined without the `store` option, and until the store was read. */
+  /** Undefined without the `store` option, and until the store has been read. */
   keeper: Keeper | undefined
   readonly draining: Draining
-  /** Publishes that the end of the client gave up, and that no store keeps. */
+  /** Publishes that were given up at the end of the client and are in no store. */
   readonly givenUp = { queued: 0, inFlight: 0 }
-  /** What was sent and lacks its last acknowledgement. */
+  /** Sent publishes that lack their last acknowledgement. */
   readonly sent: SentPublishes
   readonly #host: StoringPublishHost
   readonly #backlog = new Backlog()
@@ -49,7 +51,7 @@ export class PublishQueue {
   readonly #gate: WritableGate
   readonly #settlement: Settlement
   readonly #poison: PoisonDetector
-  /** Undefined where publishes may leave as fast as they can. */
+  /** Undefined without `outbound.rate`. */
   readonly #rate: RateLimit | undefined
 
   constructor(host: StoringPublishHost) {
@@ -66,37 +68,43 @@ export class PublishQueue {
     this.#gate = new WritableGate(host, (post) => this.#hasRoom(post))
   }
 
-  /** Publishes that have not been sent. */
+  /** Publishes that are not sent yet. */
   get size(): number {
     return this.#backlog.size
   }
 
-  /** A caller of `writable` waits. */
+  /** True when a caller of `writable` waits. */
   get awaited(): boolean {
     return this.#gate.awaited
   }
 
-  /** Something waits to be sent. */
+  /** True when a publish waits to be sent or resent. */
   get waiting(): boolean {
     return this.size > 0 || this.sent.waiting
   }
 
-  /** Publishes that were sent and lack their last acknowledgement. */
+  /** Sent publishes that lack their last acknowledgement. */
   get inFlight(): number {
     return this.sent.size
   }
 
-  /** One of them is being tried alone, or is about to be. */
+  /** True while a suspect is sent alone or waits for it (see `PoisonDetector`). */
   get isolating(): boolean {
     return this.#poison.trying
   }
 
-  /** Fulfils when a publish at QoS 0 would be sent or queued without waiting; again and again only with a turn of the event loop between. */
+  /**
+   * Resolves when a QoS 0 publish could be sent or queued without waiting. A loop over it lets the
+   * event loop turn now and then.
+   */
   get writable(): Promise<void> {
     return this.#gate.promise
   }
 
-  /** QoS 0 at once or not at all: true when it was taken. Of bytes nothing is kept. @throws MqttError for what can never be sent */
+  /**
+   * Sends at QoS 0 at once, or returns false. Keeps no reference to the payload. @throws MqttError
+   * when it can never be sent
+   */
   post(topic: string, payload: Uint8Array | string): boolean {
     const output = this.#host.states.stopping ? undefined : this.#immediate
     if (output === undefined) {
@@ -110,7 +118,7 @@ export class PublishQueue {
     return true
   }
 
-  /** @throws MqttError for what can never be sent */
+  /** @throws MqttError when it can never be sent */
   publish(topic: string, payload: Uint8Array, options: CheckedPublish): Promise<Receipt> {
     const { signal, flush, qos, properties } = options
     const { session } = this.#host
@@ -141,13 +149,16 @@ export class PublishQueue {
     return item.promise
   }
 
-  /** A publish that was refused before it began. */
+  /** Rejects a publish that failed its checks. */
   refuse(topic: unknown, error: unknown): Promise<never> {
     this.#settlement.failures.add(typeof topic === 'string' ? topic : '', error)
     return rejected(error)
   }
 
-  /** Sends what waits, as far as connection, quota and identifiers allow: first what goes on from an earlier connection. */
+  /**
+   * Sends what waits, as far as connection, quota and identifiers allow. Publishes of an earlier
+   * connection are resent first.
+   */
   flush(): void {
     for (let output = this.#open; output !== undefined && this.sent.replay(output); )
       output = this.#open
@@ -164,15 +175,15 @@ export class PublishQueue {
         this.#backlog.remove(item)
         this.#send(item, output)
       }
-      // Under a rate they take turns.
+      // With a rate limit, QoS 0 and the others take turns.
       if (!goes || rate !== undefined) ordered = !ordered
     }
-    // Nothing waits for it: the next one may be sent.
+    // There is rate to spare, so the next publish of either kind may be sent.
     if (rate?.open) rate.ordered = undefined
     this.#gate.notify()
   }
 
-  /** The connection is over: what the policy does not keep for the next one is given up. */
+  /** The connection is lost: publishes that the offline policy does not keep are rejected. */
   handleLost(error: MqttError): void {
     const offline = notConnected(this.#host, error)
     this.#admission.giveUp(
@@ -183,12 +194,15 @@ export class PublishQueue {
     this.draining.notify(false)
   }
 
-  /** Gives up what was not sent. */
+  /** Drops every publish that was never sent. */
   clear(): void {
     this.#admission.giveUp(new MqttError('ERR_DROPPED'), (item) => !item.again)
   }
 
-  /** The client is over: everything ends, each with what is known about it. `asked`: because the program ends it, and what is given up is reported. */
+  /**
+   * The client has ended: every publish settles with its outcome. `asked`: the program ended it, so
+   * failures are not reported.
+   */
   end(error: MqttError, asked = false): void {
     const lost = (item: QueuedPublish): boolean => !item.settled && !isKept(item)
     this.givenUp.queued += this.#backlog.select(lost).length
@@ -207,7 +221,7 @@ export class PublishQueue {
     this.#settlement.failures.end()
   }
 
-  /** The client takes nothing more from callers that wait to write. */
+  /** Callers of `writable` are rejected. */
   handleStopping(): void {
     this.#gate.close()
   }
@@ -235,7 +249,8 @@ export class PublishQueue {
     return open && !this.#backlog.exceeds(options.outbound, this.#settlement.sentBytes)
   }
 
-  // Quota and identifiers, and the share of the limit that sent messages take. One message may always go.
+  // Checks bytes in flight, quota and identifiers. With nothing in flight, a message of any size
+  // may be sent.
   #maySend(item: QueuedPublish, output: PacketWriter): boolean {
     const { size, options } = item
     const { session } = this.#host
@@ -255,11 +270,11 @@ export class PublishQueue {
     const { topic, options } = item
     const { qos } = options
     try {
-      // What the server said it does not take is refused before a byte is sent.
+      // Refused before a byte is sent when the server does not support it.
       assertTaken(options, this.#host)
       const wire = aged(item, platform.now)
       item.packetId = qos > 0 ? session.sendWindow.publish(qos) : 0
-      // On file before it is written: a listener of `packet` may end the client.
+      // Registered before it is written, because a `packet` listener may end the client.
       if (item.packetId > 0) this.sent.add(item)
       this.#settlement.handleSent(item)
       if (qos === 0) {
@@ -295,7 +310,7 @@ export class PublishQueue {
       this.#settlement.report(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' }))
     if (options.qos > 0 && timeout) item.late ??= this.#host.platform.setTimer(late, timeout)
     if (options.qos > 0) return
-    // The caller is not to be ahead of a transport that has much to write.
+    // Resolves only when the bytes have left, so that callers do not outrun a slow transport.
     output.onWritten((error) =>
       error === undefined
         ? this.#settlement.succeed(item, qos0Receipt)
@@ -321,7 +336,7 @@ export class PublishQueue {
   }
 }
 
-/** Waits for the publishes of one client. */
+/** Callers that wait for publishes to leave: `flush()` and `drain()`. */
 export class Draining {
   readonly #host: PublishHost
   readonly #backlog: Backlog
@@ -332,7 +347,7 @@ export class Draining {
     this.#backlog = backlog
   }
 
-  /** Fulfils when nothing is queued at QoS 0 and everything sent so far has left. */
+  /** Resolves when no QoS 0 publish is queued and everything sent so far has left. */
   async flushed(): Promise<void> {
     const { connection } = this.#host.connections
     if (connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
@@ -344,7 +359,7 @@ export class Draining {
     await promise
   }
 
-  /** Fulfils when nothing is queued or in flight, and what was sent has left. */
+  /** Resolves when nothing is queued or in flight and everything sent has left. */
   async drained(): Promise<void> {
     while (this.open > 0 && !this.#host.states.ended) {
       this.#idle ??= deferred()
@@ -353,14 +368,14 @@ export class Draining {
     if (this.#host.connections.connection !== undefined) await this.flushed().catch(() => undefined)
   }
 
-  /** A publish is over, or the client is. */
+  /** A publish has settled, or the client has ended. */
   notify(over: boolean): void {
     if (this.#idle === undefined || (!over && this.open > 0)) return
     this.#idle.resolve()
     this.#idle = undefined
   }
 
-  /** Publishes that are on their way, those that a hook has in hand among them. */
+  /** Publishes that have not settled, including those in a hook. */
   get open(): number {
     return (
       this.#backlog.size + this.#host.publishQueue.inFlight + (this.#host.hooks?.publishing ?? 0)

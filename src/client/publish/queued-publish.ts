@@ -1,7 +1,6 @@
 /**
- * One outgoing message on its way: what was asked for, where it stands, and how its end reaches the caller.
- *
- * Data and pure functions; the way itself is in `publish-queue.ts`.
+ * One outgoing message: its arguments, its progress, and the promise of its caller. Data and pure
+ * functions; `publish-queue.ts` moves it.
  */
 
 import type { Linked } from '../../common/queue.js'
@@ -20,14 +19,14 @@ import type { PublishHost } from './ports.js'
 
 /** Reason code: Packet Identifier in use. */
 export const identifierInUse = 0x91
-/** Bytes per message, on top of payload, topic and properties; and per user property. */
+/** Bytes counted per message on top of payload, topic and properties, and per user property. */
 const overhead = 64
 
-/** What an error about the message expiry interval names. */
+/** The option name in errors about the message expiry interval. */
 export const expiryOption = 'properties.messageExpiryInterval'
 const trial = /* @__PURE__ */ new Writer()
 
-/** What became of messages in flight when the session was lost. */
+/** What happened to messages in flight when the session was lost. */
 export type Losses = Pick<ClientEvents['sessionlost'], 'republished' | 'rejected'>
 
 type Settle<T> = (value: T) => void
@@ -39,20 +38,20 @@ const make = (resolve: Settle<Receipt>, reject: Settle<unknown>): void => {
 }
 const ignore = (): undefined => undefined
 
-/** What speaks against a message, since it was answered last. */
+/** Evidence against a message since it was last answered. */
 export interface Suspicion {
-  /** Connections that ended over it, and whether the last one of them did so with a complaint. */
+  /** Connections that ended on it, and whether the last of them ended with a complaint. */
   strikes: number
   complained: boolean
-  /** That named a packet as its reason. */
+  /** The complaint blamed a packet. */
   named: boolean
-  /** Connections that ended over it without another word from the server. */
+  /** Connections that ended on it before the server had sent anything but CONNACK. */
   unheard: number
 }
 
 /**
- * What earlier processes counted; undefined where they counted nothing. One that two connections ended over is sent behind an answer to PINGREQ, and
- * alone: otherwise no process would come to count it.
+ * The suspicion that earlier processes recorded; undefined for 0. From two strikes on, the message
+ * is sent alone at once. Otherwise a process that restarts after each loss would never isolate it.
  */
 export function earlierSuspicion(strikes: number): Suspicion | undefined {
   return strikes > 0
@@ -71,44 +70,52 @@ export class QueuedPublish implements Linked<QueuedPublish> {
   readonly options: CheckedPublish
   readonly promise: Promise<Receipt>
   readonly size: number
-  /** Milliseconds; 0 where it has no message expiry interval. */
+  /** When it was published, in milliseconds; 0 without a message expiry interval. */
   readonly since: number
-  /** As the caller gave it; a copy once the promise settled before the exchange was over. */
+  /** The caller's bytes; a copy once the promise settled before the exchange was over. */
   payload: Uint8Array
-  /** The promise has settled already: what follows only frees what is held. */
+  /** The promise has settled; later results only free what is held. */
   settled = false
-  /** It counts as sent, and stays so until its acknowledgement or the end of the session. */
+  /** It counts as sent, until its last acknowledgement or the end of the session. */
   sent = false
-  /** It was sent again in its session, with DUP. */
+  /** It was resent with DUP in its session. */
   repeated = false
-  /** It was sent in a session that was lost: neither its time to live nor `clear()` concern it any more. */
+  /**
+   * It was sent in a session that was lost. Neither its time to live nor `clear()` applies to it.
+   */
   again = false
-  /** It is not sent again, and ends with this once its exchange has ended with PUBREL, so that its identifier is free. */
+  /**
+   * Set when it must not be resent: it fails with this error once PUBREL has ended its exchange and
+   * freed its identifier.
+   */
   doubt: MqttError | undefined
-  /** It waits beside the queue: see `Backlog`. */
+  /** Set aside in the backlog: see `Backlog`. */
   aside = false
-  /** Where its packet ends in the stream of the connection that is up; 0 when that did not carry it. */
+  /**
+   * Where its packet ends in the output stream of the connection; 0 when this connection did not
+   * carry it.
+   */
   end = 0
-  /** Nothing else lacked an answer when it was sent. */
+  /** Nothing else was unanswered when it was sent. */
   lone = false
-  /** Connections ended over it. */
+  /** Set when a connection ended on it. */
   suspicion: Suspicion | undefined
-  /** Something but CONNACK was heard on a connection before it was sent there. */
+  /** Before it was sent, the server had sent something other than CONNACK on that connection. */
   proven = false
-  /** Rises with each message that is sent. */
+  /** Position in the order of sending. */
   order = 0
-  /** Rises with each message that gets its PUBREC; 0 before that. */
+  /** Position in the order of PUBREC; 0 before that. */
   released = 0
   packetId = 0
-  /** What was sent, to be sent again; undefined before that, and when it is not to be. */
+  /** What to resend; undefined before the first sending, and when it must not be resent. */
   wire: Sending | undefined
-  /** Bytes of its packet, negative while it waits for the store. */
+  /** Bytes of its packet; negative while it waits for the store. */
   length = 0
   /** Reason code of PUBREC. */
   received = 0
-  /** Times that the server found its identifier in use. */
+  /** Times that the server reported its identifier as in use. */
   retries = 0
-  /** Let go of the signal, of the time to live, and of the time for an acknowledgement. */
+  /** Release the abort signal, the expiry timer and the acknowledgement timer. */
   stop: (() => void) | undefined
   cancel: (() => void) | undefined
   late: (() => void) | undefined
@@ -130,13 +137,13 @@ export class QueuedPublish implements Linked<QueuedPublish> {
     this.#reject = rejectMade
   }
 
-  /** It ended well, unless the promise has settled already. */
+  /** Resolves the promise, unless it has settled. */
   resolve(done: Receipt): void {
     this.settled = true
     this.#resolve(done)
   }
 
-  /** It failed. A rejection that is not awaited stays silent, unless the program is at fault. */
+  /** Rejects the promise. An unhandled rejection stays silent unless the program is at fault. */
   reject(error: unknown): void {
     this.settled = true
     if (!isProgramFault(error)) this.promise.catch(ignore)
@@ -162,13 +169,14 @@ function sizeOfProperties({
   return pairs + (correlationData?.length ?? 0) + lengthOf(responseTopic) + lengthOf(contentType)
 }
 
-// What it may hold is checked by the encoder, later.
+// The encoder checks the type later.
 function lengthOf(text: unknown): number {
   return typeof text === 'string' ? text.length : 0
 }
 
 /**
- * What is sent now: the message expiry interval goes down by the whole seconds that it waited here [MQTT-3.3.2-6].
+ * The options to send with. The message expiry interval is reduced by the whole seconds spent
+ * waiting [MQTT-3.3.2-6].
  * @throws MqttError ERR_EXPIRED
  */
 export function aged({ options, since, again }: QueuedPublish, now: () => number): Sending {
@@ -181,7 +189,7 @@ export function aged({ options, since, again }: QueuedPublish, now: () => number
   return { ...options, properties: { ...options.properties, messageExpiryInterval } }
 }
 
-/** @throws MqttError for what the server that we are connected to does not take */
+/** @throws MqttError when the connected server does not support it */
 export function assertTaken(
   { qos, retain, properties }: CheckedPublish,
   { connections, session }: PublishHost,
@@ -196,7 +204,10 @@ export function assertTaken(
   throw unsupported('properties')
 }
 
-/** Writes what cannot leave now to a scratch buffer, but for the payload. @throws MqttError for what can never be sent */
+/**
+ * Encodes everything but the payload into a scratch buffer, to find errors before queueing. @throws
+ * MqttError when it can never be sent
+ */
 export function assertSendable(
   topic: string,
   payloadLength: number,
@@ -214,7 +225,7 @@ export function assertSendable(
   if (size > limit) throw tooLarge(size, limit)
 }
 
-/** Bytes of its packet. @throws WireError for what can never be sent */
+/** Bytes of its PUBLISH packet. @throws WireError when it can never be sent */
 export function sizeOfMessage(
   topic: string,
   payload: { readonly length: number },
@@ -226,12 +237,12 @@ export function sizeOfMessage(
   return trial.length + payload.length
 }
 
-/** True where its publisher has it in a store, and publishes it again. */
+/** True when its publisher keeps it in a store and publishes it again. */
 export function isKept({ options }: QueuedPublish): boolean {
   return options.link !== undefined || options[isStored] !== undefined
 }
 
-/** There is no connection, and what the policy says then. */
+/** The error of a publish without a connection, with advice for the current state. */
 export function notConnected({ states }: PublishHost, cause?: MqttError): MqttError {
   const wayOut =
     states.current === 'idle'
@@ -247,7 +258,7 @@ export function notConnected({ states }: PublishHost, cause?: MqttError): MqttEr
   )
 }
 
-/** What happens to it without a connection. */
+/** The offline policy that applies to this message. */
 export function offlinePolicy(
   { options, again }: QueuedPublish,
   { offline }: OutboundConfig,
@@ -256,8 +267,8 @@ export function offlinePolicy(
 }
 
 /**
- * Is it sent once more when the session is lost? A clean 3.1.1 session is lost with every connection: a program that asks for one has no use for repeats, unless it
- * is said.
+ * True when the message is sent again after a lost session. A clean 3.1.1 session ends with every
+ * connection, so its default is not to repeat.
  */
 export function republishes(
   { options }: QueuedPublish,
@@ -276,7 +287,9 @@ function describe({ topic, options, packetId }: QueuedPublish): InFlight {
   return { topic, qos: options.qos, packetId }
 }
 
-/** What became of messages in flight when the session was lost, for its event: those that are sent again, and those that are not. */
+/**
+ * The `sessionlost` event's lists: messages that are sent again, and messages that are rejected.
+ */
 export function lossesOf(again: readonly QueuedPublish[], lost: readonly QueuedPublish[]): Losses {
   const rejected = lost
     .filter((item) => !item.settled)
@@ -284,7 +297,7 @@ export function lossesOf(again: readonly QueuedPublish[], lost: readonly QueuedP
   return { republished: Object.freeze(again.map(describe)), rejected: Object.freeze(rejected) }
 }
 
-/** The error of a message that a lost session leaves in doubt. */
+/** The error of a message whose outcome a lost session leaves unknown. */
 export function sessionLost(): MqttError {
   return new MqttError('ERR_SESSION_LOST', undefined, { fault: 'remote', outcome: 'unknown' })
 }
@@ -293,7 +306,7 @@ const none: Properties = {}
 const noPairs: UserProperties = []
 let success: string | undefined
 
-/** How a publish ended well. */
+/** The result of a successful publish. */
 export function receipt(
   reasonCode: number,
   packetId: number | undefined,
@@ -311,7 +324,10 @@ export function receipt(
   })
 }
 
-/** The server's no. What holds the identifier of a message that was sent again may be its first copy. */
+/**
+ * The error of a negative acknowledgement. If the message was resent, its first copy may hold the
+ * identifier, so the outcome is unknown.
+ */
 export function refused(
   { repeated }: QueuedPublish,
   packetType: number,

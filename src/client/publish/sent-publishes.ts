@@ -1,8 +1,9 @@
 /**
- * What was sent at QoS 1 and 2 and lacks its last acknowledgement: kept until then, and sent again on the next connection, before anything new
- * [MQTT-4.4.0-1].
+ * QoS 1 and 2 publishes that were sent and lack their last acknowledgement. They are resent first
+ * on the next connection [MQTT-4.4.0-1].
  *
- * It may assume that `admits` was asked before each sending. It must never send a message again on the connection that carried it.
+ * The caller must check `admits` before each sending. A message is never resent on the connection
+ * that carried it.
  */
 import { tally } from '../../common/counters.js'
 import { withOutcome } from '../../common/outcome.js'
@@ -32,13 +33,15 @@ import {
 import type { Settlement } from './settlement.js'
 
 const least = 16
-/** A table longer than this is not kept for nothing. */
+/** A larger table is freed when it becomes empty. */
 const mostKept = 4096
 
 /**
- * Messages in flight, by packet identifier: one array, as long as the span of identifiers in use, so that finding one costs a read.
+ * Messages in flight by packet identifier, in one array indexed by the low bits of the identifier:
+ * a lookup is one read.
  *
- * Identifiers are given in turn, so neighbours never share a slot; where two would, the array doubles, up to one slot for each identifier.
+ * Identifiers are assigned consecutively, so they rarely collide; on a collision the array doubles,
+ * up to one slot for each identifier.
  */
 export class PublishTable {
   size = 0
@@ -49,7 +52,7 @@ export class PublishTable {
     return item?.packetId === packetId ? item : undefined
   }
 
-  /** Puts an item under its packet identifier, which nothing else has. */
+  /** Adds an item under its packet identifier, which must be free. */
   add(item: QueuedPublish): void {
     while (
       this.#slots.length === 0 ||
@@ -60,7 +63,7 @@ export class PublishTable {
     this.size += 1
   }
 
-  /** Takes out what was found under this identifier. */
+  /** Removes the item with this identifier, which must be present. */
   delete(packetId: number): void {
     this.#slots[packetId & (this.#slots.length - 1)] = undefined
     this.size -= 1
@@ -72,19 +75,19 @@ export class PublishTable {
     this.size = 0
   }
 
-  /** All, in the order in which they were sent. */
+  /** All items, in the order of sending. */
   all(): QueuedPublish[] {
     return this.#slots
       .filter((item) => item !== undefined)
       .sort((first, second) => first.order - second.order)
   }
 
-  /** Those without PUBREC, in the order in which they were sent. */
+  /** Items without PUBREC, in the order of sending. */
   unreleased(): QueuedPublish[] {
     return this.all().filter((item) => item.released === 0)
   }
 
-  /** Those with PUBREC, in the order of that. */
+  /** Items with PUBREC, in the order of the PUBRECs. */
   released(): QueuedPublish[] {
     const items = this.all().filter((item) => item.released > 0)
     return items.sort((first, second) => first.released - second.released)
@@ -94,7 +97,7 @@ export class PublishTable {
     return this.#slots[packetId & (this.#slots.length - 1)] !== undefined
   }
 
-  // No two of them meet in the longer one.
+  // Items in different slots stay in different slots.
   #double(): void {
     const items = this.all()
     this.#slots = new Array<QueuedPublish | undefined>(
@@ -104,23 +107,29 @@ export class PublishTable {
   }
 }
 
-/** Milliseconds for which CONNECT waits for a count: what a store that works needs at most, and far less than a server waits for CONNECT. */
+/**
+ * Most milliseconds that CONNECT waits for a count to be stored. A working store needs less, and
+ * servers wait much longer for CONNECT.
+ */
 const longestCount = 1000
 
-/** Times that a publish is tried under another identifier. */
+/** Number of times that a publish is retried under another identifier. */
 const mostRetries = 16
 
-/** Publishes in flight of one client. */
+/** The publishes in flight of one client. */
 export class SentPublishes extends PublishTable {
-  /** How many got their PUBREC. */
+  /** Number of PUBRECs so far. */
   releases = 0
   readonly #host: StoringPublishHost
   readonly #backlog: Backlog
   readonly settlement: Settlement
-  /** How often connections ended over a message is being written: CONNECT waits until it is, or `longestCount` since the connection ended. */
+  /**
+   * Pending write of how often connections ended on a message. CONNECT waits for it, up to
+   * `longestCount` after the connection ended.
+   */
   counting: Promise<void> | undefined
   #stopCounting: (() => void) | undefined
-  /** To be sent again on this connection. */
+  /** Still to be resent on this connection. */
   readonly #replays = new Ring<QueuedPublish>()
   readonly #poison: PoisonDetector
   readonly #rate: RateLimit | undefined
@@ -142,12 +151,12 @@ export class SentPublishes extends PublishTable {
     this.#rate = rate
   }
 
-  /** Something is to be sent again. */
+  /** True while something is still to be resent. */
   get waiting(): boolean {
     return this.#replays.length > 0
   }
 
-  /** May a new message be sent now, behind those that go again? */
+  /** True when a new message may be sent: nothing is left to resend, and quota allows it. */
   admits(item: QueuedPublish): boolean {
     const { sendWindow } = this.#host.session
     return (
@@ -158,7 +167,10 @@ export class SentPublishes extends PublishTable {
     )
   }
 
-  /** Writes it for the first time. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
+  /**
+   * Writes an item for the first time. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing
+   * was written then
+   */
   write(item: QueuedPublish, output: PacketWriter): void {
     const { topic, payload, wire, packetId } = item
     if (wire === undefined) return
@@ -172,7 +184,7 @@ export class SentPublishes extends PublishTable {
     const host = this.#host
     this.#watch ??= new StallWatch(host.platform, {
       open: () => this.size,
-      // What has not left whole cannot be acknowledged.
+      // A packet that has not left completely cannot be acknowledged yet.
       progress: () =>
         host.connections.connection?.writer.source === undefined ? this.#acks : Number.NaN,
       patience: () => stallAge,
@@ -189,14 +201,14 @@ export class SentPublishes extends PublishTable {
     this.#watch.start()
   }
 
-  /** It could not be written: not a byte of it left. */
+  /** Removes an item whose packet could not be written; none of its bytes left. */
   withdraw(item: QueuedPublish): void {
     if (this.get(item.packetId) !== item) return
     this.delete(item.packetId)
     this.#host.session.sendWindow.withdraw(item.packetId)
   }
 
-  /** PUBREC came in: the message is the server's now. */
+  /** PUBREC came in: the server now owns the message. */
   handleReleased(packetId: number, reasonCode: number): void {
     const item = this.get(packetId)
     if (item === undefined || item.released > 0) return
@@ -206,7 +218,7 @@ export class SentPublishes extends PublishTable {
     if (!republishes(item, this.#host)) item.wire = undefined
   }
 
-  /** The last acknowledgement of a publish came in: a packet of this type. */
+  /** The last acknowledgement came in, in a packet of this type. */
   handleAcknowledged(
     packetType: number,
     packetId: number,
@@ -241,7 +253,7 @@ export class SentPublishes extends PublishTable {
     this.#poison.handleAnswer(item, last)
   }
 
-  /** A connection is up: PUBREL goes on at once, messages follow with DUP as the quota allows. */
+  /** A connection is up: PUBRELs are resent at once, messages with DUP as quota allows. */
   handleConnected(): void {
     const { sendWindow } = this.#host.session
     this.#poison.handleConnected()
@@ -250,28 +262,28 @@ export class SentPublishes extends PublishTable {
     if (this.size > 0) this.#awaitAck()
   }
 
-  /** Sends the next one again; false when none may go now. */
+  /** Resends the next item; false when none may be sent now. */
   replay(output: PacketWriter): boolean {
     const item = this.#replays.peek()
     const { sendWindow } = this.#host.session
     if (item === undefined || !sendWindow.mayReplay || !sendWindow.admits(item.options.qos))
       return false
-    // Still without an answer since the connection before.
+    // Still unanswered since the previous connection.
     const carried = this.get(item.packetId) === item && item.released === 0
-    // What is not stored yet goes when it is.
+    // A message that is still being stored is sent once that is done.
     if (carried && (item.length < 0 || !this.#poison.admits(item))) return false
     this.#replays.shift()
     if (carried && item.wire !== undefined) this.#resend(item, output, item.wire)
     return true
   }
 
-  // Exactly the packet that was sent, but for DUP; unless this server takes less than the one before.
+  // Resends the same packet with DUP, unless this server's limits no longer allow it.
   #resend(item: QueuedPublish, output: PacketWriter, wire: Sending): void {
     const { session } = this.#host
     const { packetId, topic, options } = item
     try {
       assertTaken(options, this.#host)
-      // This server may speak the other version.
+      // The protocol version may have changed.
       output.assertFits(
         Math.max(item.length, sizeOfMessage(topic, item.payload, wire, session.version)),
       )
@@ -287,20 +299,23 @@ export class SentPublishes extends PublishTable {
     this.#poison.handleSent(item)
   }
 
-  // It is not sent again.
+  // Fails an item that is not sent again.
   #giveUp(item: QueuedPublish, error: MqttError): void {
     this.#host.session.sendWindow.abandon(item.packetId)
     this.delete(item.packetId)
     this.settlement.fail(item, error)
   }
 
-  // In front of what was never sent; to be called from the youngest to the oldest.
+  // Puts an item before those that were never sent. Call it from the youngest to the oldest.
   #requeue(item: QueuedPublish): void {
     this.settlement.handleUnsent(item)
     this.#backlog.unshift(item)
   }
 
-  /** The connection is over: a message over which it ended once too often is given up. */
+  /**
+   * The connection is lost. The oldest message is given up if too many connections have ended on
+   * it.
+   */
   handleLost(error: MqttError): void {
     this.#watch?.stop()
     this.#replays.drain()
@@ -311,7 +326,8 @@ export class SentPublishes extends PublishTable {
     else if (oldest?.suspicion !== undefined) this.#keepCount(oldest, oldest.suspicion.strikes)
   }
 
-  // For the next process: in the record of the session, or by who keeps the message.
+  // Stores the count for the next process, in the session's record or in the store of the
+  // publisher.
   #keepCount(item: QueuedPublish, strikes: number): void {
     const stored = item.options[isStored]
     const writes = [
@@ -332,7 +348,7 @@ export class SentPublishes extends PublishTable {
     })
   }
 
-  /** The session is gone: what was in flight is sent again or rejected, as its options say; one by one. */
+  /** The session is lost: each message in flight is sent again or rejected, as its options say. */
   handleSessionLost(): { readonly losses: Losses; readonly settle: () => void } {
     const again: QueuedPublish[] = []
     const lost: QueuedPublish[] = []

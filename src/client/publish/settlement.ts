@@ -1,8 +1,10 @@
 /**
- * How publishes end: the promise of each settles once, the caller may use its memory again, and unseen failures are reported.
+ * How publishes end: each promise settles once, the caller's memory is released, and unhandled
+ * failures are reported.
  *
- * An exchange may go on after its promise has settled; its bytes count until it is over. It may assume that the writer hands no memory of callers to a
- * transport, so that only what it has not handed over yet is read later. It must never copy more than `maxQueuedBytes` for one message.
+ * An exchange may continue after its promise has settled; its bytes count until it is over. The
+ * writer must not pass callers' memory to a transport, so only bytes that it has not written yet
+ * are read later. At most `maxQueuedBytes` are copied for one message.
  */
 
 import { tally } from '../../common/counters.js'
@@ -15,7 +17,7 @@ import type { StoringPublishHost } from './keeper.js'
 import type { PublishHost } from './ports.js'
 import { isKept, type QueuedPublish } from './queued-publish.js'
 
-/** Ends of the publishes of one client. */
+/** Settles the publishes of one client. */
 export class Settlement {
   /** Bytes of publishes that are sent and not over. */
   sentBytes = 0
@@ -23,31 +25,31 @@ export class Settlement {
   readonly #host: StoringPublishHost
   readonly #handleRoom: () => void
   #sends = 0
-  /** The latest message, and what it was written to: its bytes are the caller's. */
+  /** The message written last and its writer, which may still read the caller's bytes. */
   #latest: QueuedPublish | undefined
   #output: PacketWriter | undefined
 
-  /** @param handleRoom called when one is over, and others may have its place */
+  /** @param handleRoom called when a publish is over and leaves room for others */
   constructor(host: StoringPublishHost, handleRoom: () => void) {
     this.#host = host
     this.failures = new Failures(host)
     this.#handleRoom = handleRoom
   }
 
-  /** A message is written now. */
+  /** A message is being written. */
   handleWriting(item: QueuedPublish, output: PacketWriter): void {
     this.#latest = item
     this.#output = output
   }
 
-  /** It is sent now, in this order among all. */
+  /** Counts a message as sent, and records the order. */
   handleSent(item: QueuedPublish): void {
     item.sent = true
     item.order = ++this.#sends
     this.sentBytes += item.size
   }
 
-  /** It was sent, and goes back to the queue. */
+  /** A sent message goes back to the queue. */
   handleUnsent(item: QueuedPublish): void {
     this.sentBytes -= item.size
     item.sent = false
@@ -57,28 +59,33 @@ export class Settlement {
     item.packetId = 0
   }
 
-  /** It is over. */
+  /** Resolves a publish and releases what it held. */
   succeed(item: QueuedPublish, done: Receipt): void {
     this.#release(item, undefined, done)
     item.resolve(done)
   }
 
-  /** It is over, and the caller hears why. `kept`: it goes on from the store, and is not lost. */
+  /**
+   * Rejects a publish and releases what it held. `kept`: a store still has the message, so it is
+   * not lost.
+   */
   fail(item: QueuedPublish, error: unknown, kept = false): void {
     this.#release(item, error)
     this.report(item, error, kept)
   }
 
-  /** The caller hears of it; the exchange goes on without him. */
+  /** Rejects the promise; the exchange itself continues. */
   report(item: QueuedPublish, error: unknown, kept = false): void {
     if (item.settled) return
     item.reject(error)
     this.#giveBack(item, item.again || (item.sent && item.wire !== undefined))
-    // A failure that is not awaited becomes an event.
+    // Failures also become `drop` events.
     if (!kept) this.failures.add(item.topic, error, isKept(item))
   }
 
-  // The caller has the bytes back: what is to be sent of them, now or `again`, is copied. Beyond the limit it is not sent, and the link is cut.
+  // Releases the caller's bytes: what is still to be sent, now or `again`, is copied. A message
+  // over the limit is not copied; it is not resent, and if it is half written, the connection is
+  // closed.
   #giveBack(item: QueuedPublish, again: boolean): void {
     const { size, payload } = item
     const output =
@@ -89,7 +96,7 @@ export class Settlement {
       if (output !== undefined) output.source = item.payload
       return
     }
-    // Longer than any server takes.
+    // Exceeds every packet size limit, so it is never resent.
     item.length = Number.POSITIVE_INFINITY
     if (output !== undefined)
       this.#host.connections.cut(broken('ERR_CONNECTION_LOST', 'given up midway'))
@@ -107,38 +114,41 @@ export class Settlement {
   }
 }
 
-/** Events that one turn emits one by one; failures beyond that are counted with the last of them. */
+/**
+ * Number of `drop` events emitted singly in one turn; the last one carries the count of the rest.
+ */
 const mostReported = 256
-/** Milliseconds until the next ones, after so many. */
+/** Milliseconds until the next events, after that many in one turn. */
 const pause = 1000
 
 /**
- * Emits `drop` events for publishes that failed, after the call in which they did. Without a listener it reports the first of a turn, with the
- * count of the others.
+ * Emits `drop` events for failed publishes, after the call that failed. Without a listener, reports
+ * the first failure of a turn and the number of the others.
  *
- * A listener may publish again, and fail again: events come in later turns of the event loop, and above a number of them at most once a second,
- * counted together.
+ * A listener may publish again and fail again. Events are therefore emitted in later turns, and
+ * beyond `mostReported` at most once a second, with a count.
  */
 export class Failures {
-  /** The client ends because the program wants it to: what fails now is its own doing. */
+  /** Set when the program ends the client: the failures it causes are not reported. */
   quiet = false
   readonly #host: PublishHost
   #events: ClientEvents['drop'][] = []
-  /** Those of them that were not the program's own doing: the first, and how many. */
+  /** Failures to report if no listener takes them: the first, and the number. */
   #unheard: { readonly topic: string; readonly error: MqttError; count: number } | undefined
   #queued = false
-  /** Undefined until the client is over; then what silences reports. */
+  /** Set once the client has ended: whether a listener had heard of the failures. */
   #over: { readonly heard: boolean } | undefined
 
   constructor(host: PublishHost) {
     this.#host = host
   }
 
-  /** A publish failed. `kept`: its caller has it still. */
+  /** A publish failed. `kept`: its publisher still has it. */
   add(topic: string, error: unknown, kept = false): void {
     if (!MqttError.is(error) || error.code === 'ERR_ABORTED') return
     tally(this.#host, 'publishesDropped')
-    // What rejects loudly, and what the program ended itself, need no report.
+    // Program faults reject loudly, and a program that ends the client expects failures: neither is
+    // reported.
     if (!this.quiet && !kept && !isProgramFault(error)) {
       this.#unheard ??= { topic, error, count: 0 }
       this.#unheard.count += 1
@@ -150,7 +160,7 @@ export class Failures {
     if (!this.#queued && !this.#host.states.ended) this.#queue(0)
   }
 
-  /** The client is over: events that are due are emitted now; after that there are only reports. */
+  /** The client has ended: pending events are emitted now; later failures are only reported. */
   end(): void {
     const heard = this.#host.events.has('drop')
     this.#emit()

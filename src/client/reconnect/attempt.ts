@@ -1,7 +1,8 @@
 /**
- * One attempt to connect to one endpoint: credentials within `credentialsTimeout`, then dial, CONNECT and CONNACK within `connectTimeout`.
+ * One attempt to connect to one endpoint: credentials within `credentialsTimeout`, then transport,
+ * CONNECT and CONNACK within `connectTimeout`.
  *
- * It gives an established connection or throws a typed error, and leaves no socket, timer or listener behind.
+ * It results in a connection or a typed error, and leaves no socket, timer or listener behind.
  */
 
 import { within } from '../../common/abort.js'
@@ -21,10 +22,10 @@ import type { CancelTimer, Platform } from '../platform.js'
 import { broken, closedEarly, speaksHttp, speaksTls } from '../session/refusal.js'
 import type { ReconnectHost } from './ports.js'
 
-/** What one attempt is about. */
+/** The plan of one attempt. */
 export interface AttemptPlan {
   readonly endpoint: ParsedEndpoint
-  /** Counts the attempts since a connection was stable, from 1. */
+  /** Number of the attempt since a connection was stable, from 1. */
   readonly number: number
   readonly lastError: MqttError | undefined
   readonly version: ProtocolVersion
@@ -32,7 +33,10 @@ export interface AttemptPlan {
   readonly limits: ConnectInput['limits']
 }
 
-/** Connects and gives what `credentials` said, or throws an MqttError. It is given up by `abort`, also when its time is over. */
+/**
+ * Connects and returns the credentials used, or throws an MqttError. `abort` ends the attempt, also
+ * on timeout.
+ */
 export async function attempt(
   host: ReconnectHost,
   plan: AttemptPlan,
@@ -73,13 +77,14 @@ async function connect(
   const { endpoint, number, cleanStart, limits } = plan
   const url = endpoint.name
   const overrides = given?.connect
-  // No fall-back for user properties, wherever they come from.
+  // With user properties, 'auto' does not fall back to 3.1.1, wherever they come from.
   const hasProperties = (overrides?.userProperties ?? options.userProperties) !== undefined
   const version = options.protocolVersion === 'auto' && hasProperties ? 5 : plan.version
   const dropped = version === 4 ? unspoken({ ...options.set, ...overrides }) : []
   if (options.protocolVersion === 4) assertNone(dropped)
   const auth = await host.begin({ attempt: number, endpoint: url, signal, reauthentication: false })
-  // The server assigns none: unique, and of characters that every 3.1.1 server takes [MQTT-3.1.3-5].
+  // A 3.1.1 server assigns no identifier, so one is generated from characters that every server
+  // accepts [MQTT-3.1.3-5].
   const character = (): string => Math.floor(host.platform.random() * 36).toString(36)
   if (version === 4) host.clientId ||= `mqwire${Array.from({ length: 16 }, character).join('')}`
   const packet = connectPacket(options, {
@@ -93,13 +98,13 @@ async function connect(
     hidden: host.platform.hidden?.() === true,
     auth,
   })
-  // The options by themselves were checked with the client.
+  // Values from the options alone were checked when the client was made.
   const asChecked =
     version === 5 && (given ?? options.auth ?? endpoint.username ?? endpoint.password) === undefined
   if (!asChecked) checkConnect(packet)
   signal.throwIfAborted()
   host.connections.handleDial(url, number, dropped)
-  // A listener may have given it up.
+  // A `dial` listener may have aborted the attempt.
   signal.throwIfAborted()
   const transport = await dial(host, endpoint, signal)
   try {
@@ -109,7 +114,8 @@ async function connect(
   }
 }
 
-// What the port may be, and the URL for that. Who brings the transport knows what is behind it.
+// Adds a hint about the port or URL to an error. With a custom transport, the caller knows what the
+// endpoint is.
 function hinted(error: unknown, { target, transport }: ParsedEndpoint): unknown {
   if (!MqttError.is(error) || transport !== undefined) return error
   const { protocol, host } = target.url
@@ -129,7 +135,10 @@ function hinted(error: unknown, { target, transport }: ParsedEndpoint): unknown 
     : new MqttError(error.code, hint, { ...error, cause: error.cause })
 }
 
-/** Asks the application for credentials. It is given up by `abort`, also after `credentialsTimeout`. @throws MqttError */
+/**
+ * Calls the application's `credentials` function. `abort` ends the wait, also after
+ * `credentialsTimeout`. @throws MqttError
+ */
 export async function credentials(
   { options, platform }: ReconnectHost,
   context: Omit<CredentialsContext, 'signal'>,
@@ -157,7 +166,7 @@ export async function credentials(
   }
 }
 
-// The diallers of a platform end with the signal by themselves.
+// A platform's dialler rejects when the signal aborts; a custom transport may ignore the signal.
 async function dial(
   { platform, options }: ReconnectHost,
   { target, transport, source }: ParsedEndpoint,
@@ -173,7 +182,7 @@ async function dial(
   try {
     return await within(opening, signal)
   } catch (error) {
-    // One that opens too late has no owner.
+    // A transport that opens too late is destroyed.
     opening.then(
       (late) => late.destroy(),
       () => undefined,
@@ -182,7 +191,7 @@ async function dial(
   }
 }
 
-// Platform errors are wrapped here and nowhere else.
+// The only place where platform errors are wrapped.
 function asMqttError(error: unknown, platform: Platform, url: URL): MqttError {
   if (MqttError.is(error)) return error
   const code: MqttErrorCode = platform.isTlsError(error) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED'

@@ -1,8 +1,10 @@
 /**
- * Drives enhanced authentication (section 4.12): the application's mechanism speaks, the session carries it in CONNECT and AUTH.
+ * Enhanced authentication (section 4.12): passes data between the application's mechanism and the
+ * CONNECT and AUTH packets of the session.
  *
- * One exchange at a time. A mechanism that throws, or gives what is no data, ends the connection without a further byte; what it threw is the
- * error's cause. It never keeps data of an exchange.
+ * One exchange at a time. If the mechanism throws or returns invalid data, the connection is closed
+ * without sending anything more, and the error's cause is what it threw. Authentication data is
+ * never kept.
  */
 
 import { type Deferred, deferred, within } from '../../common/abort.js'
@@ -15,7 +17,7 @@ import type { CancelTimer } from '../platform.js'
 import { broken } from '../session/refusal.js'
 import type { ReconnectHost } from './ports.js'
 
-/** Milliseconds for a re-authentication. */
+/** Most milliseconds for a re-authentication. */
 const patience = 30_000
 
 const data = optional(bytes)
@@ -25,19 +27,19 @@ interface Renewal {
   readonly done: Deferred<void>
   readonly abort: AbortController
   readonly cancel: CancelTimer
-  /** Its first AUTH has left, or the server sent one: what the server says now is about it. */
+  /** Its first AUTH was sent, or the server started it: AUTH packets that come in belong to it. */
   begun: boolean
 }
 
-/** The exchanges of one client. */
+/** The authentication exchanges of one client. */
 export class Authentication implements Extra {
   readonly #host: ReconnectHost
   readonly #mechanism: AuthMechanism
-  /** Of the latest exchange; there is one before anything comes in. */
+  /** Context of the latest exchange; set before anything comes in. */
   #context!: AuthContext
   #renewal: Renewal | undefined
   #tail: Promise<void> = Promise.resolve()
-  /** Rises with each connection: what an old exchange comes to is of no interest any more. */
+  /** Number of the connection: results of an earlier one are ignored. */
   #round = 0
 
   constructor(host: ReconnectHost, mechanism: AuthMechanism) {
@@ -45,7 +47,7 @@ export class Authentication implements Extra {
     this.#mechanism = mechanism
   }
 
-  /** Properties for a CONNECT. @throws MqttError ERR_AUTH_FAILED */
+  /** Authentication properties of CONNECT. @throws MqttError ERR_AUTH_FAILED */
   async begin(context: AuthContext): Promise<Properties> {
     this.#round += 1
     this.#tail = Promise.resolve()
@@ -54,11 +56,12 @@ export class Authentication implements Extra {
     return { authenticationMethod: method, authenticationData: await this.#start(context) }
   }
 
-  /** AUTH came in: the next round, or the end of a re-authentication. One at a time. */
+  /** AUTH came in: the next round, or the end of a re-authentication. Handled one at a time. */
   handleAuth({ reasonCode, properties }: AuthPacket): void {
     const given = properties.authenticationData
     const round = this.#round
-    // On an open connection the server may begin as well, also while an exchange of ours has not left yet.
+    // On an open connection the server may start an exchange, even while one of ours has not been
+    // sent.
     const connected = this.#host.connections.connection !== undefined
     if (connected && this.#renewal === undefined) this.#open(this.#context).begun = true
     const context = this.#context
@@ -66,7 +69,7 @@ export class Authentication implements Extra {
       if (round !== this.#round) return
       if (reasonCode === 0) return this.#renewed(given, context)
       const answer = data(await this.#mechanism.continue(given, context), 'auth.continue')
-      // What CONNACK has decided meanwhile needs no answer.
+      // CONNACK may have ended the exchange meanwhile.
       if (round !== this.#round || connected !== (this.#host.connections.connection !== undefined))
         return
       this.#host.session.authExchange.authenticate(0x18, answer)
@@ -77,7 +80,7 @@ export class Authentication implements Extra {
     })
   }
 
-  // Where the mechanism has the last word, a CONNACK counts for nothing before it has spoken.
+  // If the mechanism verifies the server, CONNACK is accepted only after it has.
   verify({ reasonCode, properties }: ConnackPacket): Promise<void> | undefined {
     const { success, method } = this.#mechanism
     const ours = properties.authenticationMethod === method
@@ -91,7 +94,7 @@ export class Authentication implements Extra {
     return this.#succeed(properties.authenticationData, this.#context)
   }
 
-  /** Authenticates again on the open connection to this endpoint; while that is under way a further call joins it. */
+  /** Re-authenticates on the open connection; a call while that is in progress joins it. */
   renew(endpoint: string): Promise<void> {
     if (this.#renewal !== undefined) return this.#renewal.done.promise
     const { done } = this.#open({ attempt: 1, endpoint })
@@ -110,7 +113,7 @@ export class Authentication implements Extra {
     return done.promise
   }
 
-  /** The connection is gone. */
+  /** The connection is lost. */
   handleLost(error: MqttError): void {
     this.#round += 1
     this.#settle()?.reject(error)
@@ -152,7 +155,7 @@ export class Authentication implements Extra {
   async #renewed(given: Bytes | undefined, context: AuthContext): Promise<void> {
     const round = this.#round
     await this.#succeed(given, context)
-    // An exchange of the server's own is no answer to ours.
+    // An exchange that the server started does not complete ours.
     if (round === this.#round && this.#renewal?.begun === true) this.#settle()?.resolve()
   }
 

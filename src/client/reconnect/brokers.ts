@@ -1,24 +1,23 @@
 /**
- * The endpoints of a client and whose turn it is: rotation on failure, what worked sticks, what refused us is left out, references are detours.
- *
- * Pure. It never holds an empty list.
+ * The list of endpoints and which is next: rotates on failure, stays with what worked, skips
+ * endpoints that refused, and follows server references as detours. Pure. The list is never empty.
  */
 
 import { SparseMap } from '../../common/sparse.js'
 import type { MqttError } from '../../errors.js'
 
-/** References that lead on from one another. */
+/** Most references followed in a row. */
 const mostHops = 3
 
-/** An endpoint, and why it came to nothing there. */
+/** An endpoint and its error. */
 export type Failure<E> = readonly [endpoint: E, error: MqttError]
 
-/** A list of endpoints of whatever kind. */
+/** A list of endpoints of any type. */
 export class BrokerList<E> {
   #list: readonly E[]
   #index = 0
   readonly #refused = new SparseMap<E, MqttError>()
-  /** Where a server sent us, and how we came there. */
+  /** The endpoint of a followed server reference, and the names visited on the way. */
   #detour: E | undefined
   #visited: string[] = []
   #departing = false
@@ -28,17 +27,17 @@ export class BrokerList<E> {
     this.#list = list
   }
 
-  /** Whom to dial. */
+  /** The endpoint to dial next. */
   get current(): E {
     return this.#detour ?? (this.#list[this.#index] as E)
   }
 
-  /** Whom the latest attempt was at: failures are about this one, whatever the list is by now. */
+  /** The endpoint of the latest attempt, to which failures apply, even if the list has changed. */
   get asked(): E {
     return this.#asked ?? this.current
   }
 
-  /** An attempt begins: gives whom to dial. */
+  /** Starts an attempt and returns its endpoint. */
   ask(): E {
     this.#asked = this.current
     return this.current
@@ -48,7 +47,7 @@ export class BrokerList<E> {
     return this.#list.length
   }
 
-  /** Why every endpoint refused us; undefined while one is left. */
+  /** The refusals of all endpoints; undefined while any has not refused. */
   get refusals(): readonly Failure<E>[] | undefined {
     const failures = this.#list.map((endpoint) => [endpoint, this.#refused.get(endpoint)] as const)
     return failures.every((failure): failure is Failure<E> => failure[1] !== undefined)
@@ -61,12 +60,18 @@ export class BrokerList<E> {
     return this.#detour !== undefined
   }
 
-  /** The next one that did not refuse us; a detour ends here, and goes on with the one after its origin. */
+  /**
+   * Moves to the next endpoint that has not refused. A detour ends, and continues with the endpoint
+   * after its origin.
+   */
   rotate(): void {
     if (!this.#leaveDetour() && this.asked === this.current) this.#advance()
   }
 
-  /** A reference is followed: the broker of the list that gave it has had its turn. False when it leads on from another one. */
+  /**
+   * Follows a reference: the endpoint in the list that gave it is skipped from now on. False when
+   * another reference gave it.
+   */
   handleFollowed(error: MqttError): boolean {
     if (!this.#departing) return false
     this.#departing = false
@@ -84,23 +89,26 @@ export class BrokerList<E> {
     }
   }
 
-  /** The current endpoint is not asked again, unless the list is replaced or another one worked. */
+  /** Skips the current endpoint until the list is replaced or a connection succeeds. */
   refuse(error: MqttError): void {
     if (this.#detour === undefined && this.#list.includes(this.asked))
       this.#refused.set(this.asked, error)
   }
 
-  /** The current endpoint took us. */
+  /** The current endpoint accepted the connection. */
   worked(): void {
     this.#refused.clear()
   }
 
-  /** A stable connection: a chain of references restarts after it. */
+  /** A connection was stable: the count of references restarts. */
   settled(): void {
     this.#visited = []
   }
 
-  /** Another list. `kept` is the place in it of the broker that is being asked; -1 where it is not in it, or no broker is asked. */
+  /**
+   * Replaces the list. `kept` is the index of the endpoint being dialled in the new list; -1 if it
+   * is not there, or none is being dialled.
+   */
   replace(list: readonly E[], kept = -1): void {
     this.#list = list
     this.#index = Math.max(0, kept)
@@ -110,7 +118,7 @@ export class BrokerList<E> {
     this.#visited = []
   }
 
-  /** Follows a reference by name; false after too many of them, or when it leads back. */
+  /** Follows a reference; false after too many, or when it leads back to a visited name. */
   follow(endpoint: E, name: string): boolean {
     if (this.#visited.length >= mostHops || this.#visited.includes(name)) return false
     this.#visited.push(name)

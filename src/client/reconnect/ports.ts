@@ -1,5 +1,5 @@
 /**
- * What reconnecting needs of its client. Types only; `lifecycle/core.ts` implements it.
+ * What reconnecting needs from its client. Types only; `lifecycle/core.ts` implements it.
  */
 import type { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
@@ -8,30 +8,38 @@ import type { ClientContext } from '../context.js'
 import type { Login, ParsedEndpoint } from '../options/check-endpoint.js'
 import type { AuthContext } from '../options/index.js'
 
-/** The client that wants a connection. */
+/** The client as its reconnector sees it. */
 export interface ReconnectHost extends ClientContext {
-  /** The client identifier in force; '' where the server is to assign one. */
+  /** The client identifier in use; '' when the server is to assign one. */
   clientId: string
-  /** For the next attempt, at this endpoint: what a renewal was given while the connection was up. */
+  /** Credentials that a renewal obtained in advance, for the next attempt at this endpoint. */
   renewed: { readonly endpoint: ParsedEndpoint; readonly login: Login | undefined } | undefined
   readonly connections: {
-    /** The connection, while it takes packets of the application. */
+    /** The connection, while it accepts packets of the application. */
     readonly connection: object | undefined
-    /** Right before the transport is opened; `dropped` are the options that the connection goes without. */
+    /**
+     * Called right before the transport is opened; `dropped` lists options that this attempt omits.
+     */
     handleDial(url: string, attempt: number, dropped: readonly string[]): void
-    /** Runs the handshake on an open transport; fulfils at CONNACK, rejects otherwise and when the signal aborts. */
+    /**
+     * Runs the handshake on an open transport. Resolves at CONNACK; rejects on failure, and when
+     * the signal aborts.
+     */
     handshake(transport: Transport, packet: ConnectPacket, signal: AbortSignal): Promise<void>
-    /** Does what the session asks for, after a command given to it. */
+    /** Runs the actions that the session has queued. */
     pump(): void
-    /** Gives up the connection in order, for a new one. */
+    /** Replaces the connection in order. */
     replace(reason: string): void
-    /** Ends the connection, without a further byte. */
+    /** Closes the connection without sending anything more. */
     cut(error: MqttError): void
   }
   /** Properties for a CONNECT. @throws MqttError ERR_AUTH_FAILED */
   begin(context: AuthContext): Promise<Properties | undefined>
-  /** An attempt has led to a connection. */
+  /** An attempt succeeded. */
   handleUp(endpoint: ParsedEndpoint, login: Login | undefined): void
-  /** No connection will come, because of this: what waits for one is over. Turns that run while the client ends go on. */
+  /**
+   * No connection will be made any more: everything that waits for one fails. While the client is
+   * disconnecting, running turns continue.
+   */
   finish(error: MqttError | undefined): void
 }

@@ -1,8 +1,6 @@
 /**
- * The way to a connection: attempts, the waits between them, and where to go next.
- *
- * Carries out what `retry-policy.ts` decides; at most one attempt or wait at a time. It holds no session and no connection, and after `stop()` it
- * does nothing any more.
+ * Runs the attempts to connect and the delays between them, as `retry-policy.ts` decides. At most
+ * one attempt or delay at a time; nothing happens after `stop()`.
  */
 
 import { tally } from '../../common/counters.js'
@@ -16,7 +14,7 @@ import { BrokerList } from './brokers.js'
 import type { ReconnectHost } from './ports.js'
 import { type Hint, RetryPolicy, type Step, wakeInterval } from './retry-policy.js'
 
-/** Receive Maximum at most, once messages did not fit the memory budget. */
+/** Most Receive Maximum after messages have exceeded the memory budget. */
 const narrow = 1024
 
 interface Limits {
@@ -26,22 +24,28 @@ interface Limits {
 
 const nameOf = ({ name }: ParsedEndpoint): string => name
 
-/** Attempts of one client. */
+/** The attempts of one client. */
 export class Reconnector {
   readonly #host: ReconnectHost
   readonly #brokers: BrokerList<ParsedEndpoint>
   readonly #policy: RetryPolicy<ParsedEndpoint>
-  /** What is announced instead of the options, as one connection has taught. */
+  /**
+   * Reduced limits announced instead of the options, after a connection has shown that they are
+   * needed.
+   */
   readonly #limits: Limits = {}
-  /** Endpoints that refused 5.0, under `'auto'`. */
+  /** Endpoints that refused 5.0, with `protocolVersion: 'auto'`. */
   #old: WeakSet<ParsedEndpoint> | undefined
-  /** The attempt is one at the other version. */
+  /** The current attempt is the fallback to the other version. */
   #other = false
   #attempt: AbortController | undefined
   #waiting: CancelTimer | undefined
   #hurriedAt = Number.NEGATIVE_INFINITY
   #dueAt = 0
-  /** What the application or the server said about where to go next, while a failure is being decided on; undefined when none is. */
+  /**
+   * What the application or the server said about the next endpoint while a failure is being
+   * decided; undefined at other times.
+   */
   #hint: Hint | 'none'
   #hurried = false
   #stopWake: CancelTimer | undefined
@@ -61,7 +65,7 @@ export class Reconnector {
     })
   }
 
-  /** True once a server took us in. */
+  /** True once a server has accepted a connection. */
   get connectedOnce(): boolean {
     return this.#policy.connectedOnce
   }
@@ -72,10 +76,10 @@ export class Reconnector {
     this.follow(this.#policy.begin())
   }
 
-  /** Dials now instead of after the delay. */
+  /** Connects now instead of after the delay. */
   hurry(): void {
     if (this.#attempt !== undefined) return
-    // Not decided yet: a listener hears of the failure.
+    // The failure is still being announced; the decision follows.
     if (this.#waiting === undefined) {
       this.#hurried = true
       return
@@ -85,7 +89,10 @@ export class Reconnector {
     else this.#dial()
   }
 
-  /** The endpoints from now on. A decision that is being taken becomes a try of them; a dial to one that is not among them is given up. */
+  /**
+   * Replaces the list of endpoints. A failure being decided leads to the new list; an attempt at an
+   * endpoint that is not in it is aborted.
+   */
   setBrokers(endpoints: readonly ParsedEndpoint[]): void {
     const { href } = this.#brokers.asked.target.url
     const kept =
@@ -99,12 +106,15 @@ export class Reconnector {
       this.#attempt?.abort(new MqttError('ERR_CONNECT_FAILED', 'left out by setBrokers()'))
   }
 
-  /** A failure is about to be announced: endpoints that listeners set meanwhile apply to the next attempt. */
+  /** A failure is about to be announced: endpoints set by listeners apply to the next attempt. */
   handleAsking(): void {
     this.#hint = 'none'
   }
 
-  /** A server took us in. True where attempts failed, or connections did not hold: this one is to begin with care. */
+  /**
+   * CONNACK was accepted. Returns true when earlier attempts or connections failed, so that this
+   * one should start carefully.
+   */
   handleConnected(): boolean {
     this.#attempt = undefined
     this.#other = false
@@ -113,8 +123,8 @@ export class Reconnector {
   }
 
   /**
-   * A connection ended: what comes now? `urgent`: there is nothing to wait for. `blame`: a request may be the cause. `largest`: bytes of the largest
-   * message so far.
+   * A connection ended: returns the next step. `urgent`: no need to wait; `blame`: a request may be
+   * the cause; `largest`: bytes of the largest message so far.
    */
   handleLost(error: MqttError, urgent: boolean, blame: Blame, largest: number): Step {
     if (error.reasonCode === 0x97 && error.fault === 'local')
@@ -129,7 +139,7 @@ export class Reconnector {
     )
   }
 
-  /** A server sends us elsewhere: only to where the application said that it may lead. */
+  /** Follows a server reference, if `serverReferences` allows it. */
   handleReference(reference: string | undefined): void {
     const { serverReferences } = this.#host.options
     if (this.#hint !== 'none' || reference === undefined || serverReferences === undefined) return
@@ -140,7 +150,7 @@ export class Reconnector {
     }
   }
 
-  /** Carries a decision out. */
+  /** Carries out a step. */
   follow(step: Step): void {
     const host = this.#host
     if (this.#stopped) return
@@ -157,7 +167,7 @@ export class Reconnector {
     if (now) this.#dial()
   }
 
-  // What is not to wait waits all the same, until a second after the last time.
+  // Limits attempts without backoff to one per `wakeInterval`.
   #spaced(delay: number): number {
     const now = this.#host.platform.now()
     const spacing = Math.max(0, this.#hurriedAt + wakeInterval - now)
@@ -173,7 +183,7 @@ export class Reconnector {
     this.#waiting = platform.setTimer(() => this.#dial(), delay)
   }
 
-  /** No connection is wanted any more. */
+  /** Stops: no connection is wanted any more. */
   stop(reason: MqttError): void {
     this.#stopped = true
     this.#waiting?.()
@@ -200,7 +210,7 @@ export class Reconnector {
       number,
       lastError,
       version,
-      // As configured until the first CONNACK; then 0, unless we know that there is nothing to come back to.
+      // As configured until the first CONNACK; afterwards only if there is no session to resume.
       cleanStart:
         this.connectedOnce && !(version === 4 && cleanStart) ? !session.known : cleanStart,
       limits: this.#limits,
@@ -225,7 +235,7 @@ export class Reconnector {
     if (givenUp) return this.follow(this.#policy.handleVoid(true))
     const hint = this.#takeHint()
     const { current } = this.#brokers
-    // A server of 5.0 alone may answer 3.1.1 in its own form.
+    // A server that speaks only 5.0 may answer 3.1.1 in 5.0 format.
     const refused =
       error.reasonCode === 0x84 ||
       (error.code === 'ERR_MALFORMED_PACKET' && this.#old?.has(current) === true)
@@ -253,7 +263,8 @@ export class Reconnector {
   }
 }
 
-// A backlog that does not fit must not come back in one piece: so many of the largest message do, and of any message that is taken.
+// Lowers Receive Maximum so that a backlog of messages fits the budget: by the largest message
+// seen, and by the largest allowed.
 function announceLess(limits: Limits, options: Config, largest: number): void {
   const { memoryBudget, maximumPacketSize } = options
   const { receiveMaximum = options.receiveMaximum } = limits
@@ -263,7 +274,8 @@ function announceLess(limits: Limits, options: Config, largest: number): void {
     limits.receiveMaximum = Math.max(least, Math.min(narrow, most, Math.floor(receiveMaximum / 2)))
 }
 
-// What 3.1.1 cannot do is not given up because a server says so: least of all authentication.
+// With options that 3.1.1 does not have, authentication in particular, a refusal never causes a
+// fallback.
 function mayFallBack({ protocolVersion, auth, userProperties }: Config): boolean {
   return protocolVersion === 'auto' && auth === undefined && userProperties === undefined
 }

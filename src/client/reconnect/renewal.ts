@@ -1,9 +1,10 @@
 /**
- * Fresh credentials before the old ones run out: in place where the mechanism of authentication can, else on a new connection.
+ * Renews credentials before they expire: by re-authentication if there is a mechanism, otherwise on
+ * a new connection.
  *
- * They are asked for while the connection works. Where that fails it stays up: the broker decides when it ends.
- *
- * It must never ask more often than a server or a wrong clock makes sense of.
+ * They are requested while the connection is up. If that fails the connection stays, and the broker
+ * decides when it ends. The intervals have a lower bound, so that a wrong clock does not cause a
+ * flood of requests.
  */
 
 import { longestTimer } from '../../common/schema.js'
@@ -16,20 +17,23 @@ import type { Authentication } from './authentication.js'
 import type { ReconnectHost } from './ports.js'
 import { wakeInterval } from './retry-policy.js'
 
-/** Credentials that live no longer than twice this are renewed in ever longer intervals, at most so long. Milliseconds. */
+/**
+ * Milliseconds. Credentials that live for less than twice the first value are renewed at growing
+ * intervals, up to the second.
+ */
 const leastLife = 5000
 const longestHaste = 300_000
 
-/** The credentials of one client. */
+/** Renews the credentials of one client. */
 export class Renewal implements Extra {
   readonly #host: ReconnectHost
   readonly #authentication: Authentication | undefined
   #waiting: CancelTimer | undefined
   #asking: AbortController | undefined
-  /** Renewals in a row of credentials that were about to run out when they came. */
+  /** Consecutive renewals that gave credentials about to expire. */
   #hasty = 0
   // valid for the connection
-  /** Renewals in a row that failed, and how the latest did. */
+  /** Consecutive failed renewals, and the latest error. */
   #failures = 0
   #lastError: MqttError | undefined
 
@@ -47,13 +51,14 @@ export class Renewal implements Extra {
     this.#waiting?.()
     const left = expiresAt - platform.date()
     const ahead = left - options.refreshBefore
-    // What has run out already, as it came, is not made better by asking again.
+    // Credentials that were expired when they came are not requested again.
     if (left <= 0) return
     if (ahead > longestTimer) {
       this.#waiting = platform.setTimer(() => this.handleUp(endpoint, login), longestTimer)
       return
     }
-    // What lives shorter than that is renewed half way; what hardly lives at all with more patience each time, so that a wrong clock makes no loop.
+    // Short-lived credentials are renewed at half their life; very short-lived ones at growing
+    // intervals, so that a wrong clock causes no loop.
     const half = left / 2
     this.#hasty = ahead > 0 || half >= leastLife ? 0 : this.#hasty + 1
     const delay =
@@ -82,7 +87,7 @@ export class Renewal implements Extra {
       lastError: this.#lastError,
     }
     const renewed = credentials(host, context, abort).then(async (login) => {
-      // The connection may have ended meanwhile, and the next attempt asks for itself.
+      // The connection may have ended meanwhile; the next attempt requests its own credentials.
       if (this.#asking !== abort || host.connections.connection === undefined) return
       if (this.#authentication === undefined) {
         host.renewed = { endpoint, login }
@@ -100,7 +105,7 @@ export class Renewal implements Extra {
     const host = this.#host
     this.#failures += 1
     this.#lastError = MqttError.is(error) ? error : undefined
-    // Clients that lost their token server together do not come back to it together.
+    // Random, so that clients that lost the same token server do not all return at once.
     const delay =
       Math.min(longestHaste, wakeInterval * 2 ** this.#failures) * (1 - host.platform.random() / 2)
     host.log('warn', `renewal failed, next in ${Math.round(delay)} ms: `, error)

@@ -1,8 +1,9 @@
 /**
- * Decides what follows from each failure, loss and success: dial whom, after how long, or stop with which error.
+ * Decides the step after each failure, loss and success: dial, after which delay, or stop with
+ * which error.
  *
- * Pure: no timer, no clock (`now` is an argument), no promise; the source of randomness is passed in. States are objects, each with its own answers; `reconnector.ts`
- * carries the steps out. It never asks for two dials at a time.
+ * Pure: no timer, clock (`now` is an argument) or promise; the source of randomness is passed in.
+ * `reconnector.ts` carries the steps out. It never asks for two dials at a time.
  */
 import { longestTimer } from '../../common/schema.js'
 import { SparseSet } from '../../common/sparse.js'
@@ -13,34 +14,43 @@ import type { Platform } from '../platform.js'
 import type { Blame } from '../session/refusal.js'
 import type { BrokerList, Failure } from './brokers.js'
 
-/** Milliseconds between dials that do not wait for the backoff: wake-ups, `reconnect()`, our own replacements. */
+/**
+ * Shortest time in milliseconds between dials without backoff: after wake-ups, `reconnect()`, and
+ * replaced connections.
+ */
 export const wakeInterval = 1000
-/** Milliseconds, where a backoff of the application gives no delay. */
+/** Delay in milliseconds when the application's backoff returns none. */
 const fallback = 30_000
 
-/** What the policy needs to know. */
+/** Configuration of the policy. */
 export interface RetryConfig<E> {
   readonly brokers: BrokerList<E>
-  /** False: one round, one connection. */
+  /** False: try each endpoint once, and do not reconnect. */
   readonly policy: ReconnectPolicy | false
-  /** The first round decides. */
+  /** If every endpoint fails in the first round, stop. */
   readonly rejectFirst: boolean
-  /** Credentials come from a function, so that asking once more may help. */
+  /** Credentials come from a function, so asking again may help. */
   readonly refreshable: boolean
   readonly platform: Pick<Platform, 'random'>
-  /** How an endpoint is named in contexts. */
+  /** The name of an endpoint in error contexts. */
   readonly nameOf: (endpoint: E) => string
 }
 
-/** What a failure comes with: the brokers hold a reference to follow, or the application gave a new list. */
+/**
+ * A change of endpoints made while a failure was decided: the brokers follow a reference, or the
+ * list was replaced.
+ */
 export type Hint = 'followed' | 'replaced' | undefined
 
-/** What to do next. A dial with `delay` undefined follows at once, without being announced. */
+/** What to do next. A dial without `delay` happens immediately and is not announced. */
 export type Step =
   | { readonly type: 'dial'; readonly delay: number | undefined; readonly urgent?: boolean }
   | { readonly type: 'stop'; readonly error: MqttError }
 
-/** Where the client stands: `round` is the first pass over the list, `up` a connection, `down` anything after. */
+/**
+ * `round`: the first pass over the list; `up`: connected; `down`: any later time without a
+ * connection.
+ */
 type State<E> =
   | { readonly name: 'idle' }
   | { readonly name: 'round'; readonly failures: Failure<E>[]; left: number }
@@ -52,15 +62,17 @@ const urgently: Step = { type: 'dial', delay: 0, urgent: true }
 
 /** The decisions of one client. */
 export class RetryPolicy<E> {
-  /** Number of the attempt that is under way or comes next, from 1 since a connection was stable. */
+  /** Number of the current or next attempt since a connection was stable, from 1. */
   attempt = 1
-  /** True once a server took us in. */
+  /** True once a server has accepted a connection. */
   connectedOnce = false
-  /** What made the attempt necessary. */
+  /** The failure that made the attempt necessary. */
   lastError: MqttError | undefined
   #state: State<E> = { name: 'idle' }
   #delays = 0
-  /** Dials that count against `maxAttempts`: what led to the first connection was not to come back. */
+  /**
+   * Attempts counted against `maxAttempts`. Those before the first connection are not reconnects.
+   */
   #spent = 0
   readonly #refreshed = new SparseSet<E>()
   readonly #config: RetryConfig<E>
@@ -75,7 +87,7 @@ export class RetryPolicy<E> {
     return immediately
   }
 
-  /** The list was replaced: a round in progress is one over the new list. */
+  /** The list was replaced: a first round restarts. */
   handleReplaced(): void {
     if (this.#state.name === 'round') this.begin()
   }
@@ -100,7 +112,10 @@ export class RetryPolicy<E> {
     return state.name === 'round' ? this.#afterRound(state, error) : this.#again(error, true)
   }
 
-  /** An attempt that counts for nothing: the endpoint is asked at once at the other version, or the dial was given up. */
+  /**
+   * An attempt that does not count: the endpoint is retried with the other version, or the dial was
+   * aborted.
+   */
   handleVoid(urgent: boolean): Step {
     this.attempt += 1
     return urgent ? urgently : immediately
@@ -114,8 +129,9 @@ export class RetryPolicy<E> {
   }
 
   /**
-   * The connection ended. `urgent`: there is nothing to wait for, as after a wake-up or by our own choice. `blame`: a request of ours may be the cause;
-   * then the server has nothing against the client, and where one request is to blame, no delay grows.
+   * The connection ended. `urgent`: no need to wait, as after a wake-up or a replacement. `blame`:
+   * a request may be the cause; the server then does not reject the client, and if a single request
+   * is to blame, the delay does not grow.
    */
   handleLost(error: MqttError, now: number, urgent: boolean, hint: Hint, blame?: Blame): Step {
     const { policy } = this.#config
@@ -127,17 +143,17 @@ export class RetryPolicy<E> {
       this.#settled()
     else {
       this.attempt += 1
-      // An end of our own choice says nothing of the server.
+      // An end by choice does not count against the server.
       if (!urgent && blame !== 'blamed' && error.fault !== 'local') this.#spent += 1
     }
     this.#state = { name: 'down' }
     this.lastError = error
-    // What we replace ourselves is not lost.
+    // A replaced connection is not lost.
     if (policy === false && !(urgent && error.fault === 'local')) return { type: 'stop', error }
     if (hint === 'followed') this.#config.brokers.handleFollowed(error)
     if (hint === 'followed' || urgent) return urgently
     if (hint === 'replaced') return this.#delayed(error)
-    // What worked is tried first; not for ever, where it takes us in and hangs up again and again.
+    // The endpoint that worked is tried first, unless it keeps accepting and dropping connections.
     return this.#again(error, this.#delays > 0, blame)
   }
 
@@ -201,7 +217,7 @@ export class RetryPolicy<E> {
     }
   }
 
-  // One cause for each endpoint that was tried, also in words.
+  // The error after all endpoints have failed, with the cause for each.
   #allFailed(failures: readonly Failure<E>[]): Step {
     const errors = failures.map(([, error]) => error)
     const texts = failures.map(
@@ -214,7 +230,8 @@ export class RetryPolicy<E> {
     return { type: 'stop', error: errors.length === 1 ? (errors[0] as MqttError) : all }
   }
 
-  // A policy of the application that gives up has had enough; the table's own reasons speak for themselves.
+  // If the application's function decided to stop, the error is ERR_RETRIES_EXHAUSTED; for the
+  // default reasons, the original error.
   #stopped(error: MqttError): Step {
     return verdictOf(error) === 'stop' ? { type: 'stop', error } : exhausted(error)
   }
@@ -231,11 +248,11 @@ export class RetryPolicy<E> {
   }
 }
 
-// A function of the application that throws has no opinion.
+// Calls a function of the application; undefined when it throws.
 function guarded<T>(ask: () => T): T | undefined {
   try {
     const answer = ask()
-    // One that takes its time is no answer either.
+    // A promise is not accepted as a result.
     if (answer instanceof Promise) answer.catch(() => undefined)
     return answer
   } catch {
@@ -260,18 +277,24 @@ function exhausted(cause: MqttError): Step {
 
 export const verdicts: readonly Verdict[] = ['retry', 'refresh', 'next', 'stop']
 
-/** CONNACK reason codes that may pass: Unspecified error, Server unavailable, Server busy, Quota exceeded, Connection rate exceeded. */
+/**
+ * CONNACK reason codes that may be temporary: Unspecified error, Server unavailable, Server busy,
+ * Quota exceeded, Connection rate exceeded.
+ */
 const passing: readonly number[] = [0x80, 0x88, 0x89, 0x97, 0x9f]
 /** Bad User Name or Password, Not authorized. */
 const credentials: readonly number[] = [0x86, 0x87]
-/** DISCONNECT reason codes after which the same server is not asked again: Bad authentication method, Use another server, Server moved. */
+/**
+ * DISCONNECT reason codes after which the same server is not dialled again: Bad authentication
+ * method, Use another server, Server moved.
+ */
 const departed: readonly number[] = [0x8c, 0x9c, 0x9d]
 /** Session taken over, Administrative action. */
 const final: readonly number[] = [0x8e, 0x98]
 
-/** The default decision; `refreshable` where the next attempt may be made with something else. */
+/** The default verdict; `refreshable` when the next attempt may use other credentials. */
 export function verdictOf({ code, reasonCode = 0 }: MqttError, refreshable = false): Verdict {
-  // An option or a URL that is wrong: another try does not cure it.
+  // An invalid option or URL: retrying does not help.
   if (code.endsWith('_OPTION') || code.endsWith('_URL')) return refreshable ? 'retry' : 'next'
   if (code === 'ERR_CONNECT_REFUSED') {
     if (credentials.includes(reasonCode)) return 'refresh'

@@ -1,8 +1,10 @@
 /**
- * `request`: a question published with a response topic, and the answer that carries its correlation data (section 4.10).
+ * `request`: publishes a message with a response topic, and returns the answer with the same
+ * correlation data (section 4.10).
  *
- * One response subscription serves all requests of a client. It may assume that the client restores subscriptions after a reconnect; it keeps
- * every request settled exactly once: by its answer, its deadline, its signal, a failure on the way, or the end of the client.
+ * One response subscription serves all requests of a client. The client must restore subscriptions
+ * after a reconnect. Every request settles exactly once: by its answer, timeout, signal, a failure,
+ * or the end of the client.
  */
 import {
   aborted,
@@ -49,16 +51,18 @@ import type {
 import type { Platform } from '../platform.js'
 import { remoteError } from './remote.js'
 
-/** Bytes of Correlation Data. */
+/** Length of Correlation Data in bytes. */
 const correlationLength = 12
-/** Bytes that an open request counts besides its payload. */
+/** Bytes counted per request besides its payload and topic. */
 const overhead = 256
 
-/** How much may be under way. */
+/** Limits of pending requests. */
 export interface RequestLimits {
-  /** Requests that wait for their answer; as many more wait to be sent. Default 65,535. */
+  /**
+   * Requests waiting for their answer; the same number again may wait to be sent. Default 65,535.
+   */
   readonly requests: number
-  /** Bytes of requests that wait to be sent. Default 16 MiB. */
+  /** Bytes of requests waiting to be sent. Default 16 MiB. */
   readonly bytes: number
 }
 
@@ -72,14 +76,14 @@ const requestSchema = {
 }
 const requestOptions = object<Parsed<typeof requestSchema>>(requestSchema)
 
-/** The response subscription. */
+/** A response subscription. */
 interface Route {
   readonly topic: string
-  /** Requests whose answer comes here. */
+  /** Number of requests that expect their answer here. */
   calls: number
-  /** Set when it was granted. */
+  /** Set once the subscription is granted. */
   handling: Handling | undefined
-  /** Gives up the wait for the grant. */
+  /** Ends the wait for the grant. */
   readonly abort: AbortController
 }
 
@@ -89,24 +93,27 @@ interface Call {
   readonly options: Parsed<typeof requestSchema>
   readonly size: number
   readonly done: Deferred<Message>
-  /** Takes the request back, as far as it has not left. */
+  /** Withdraws the request if it was not sent. */
   readonly abort: AbortController
-  /** Lets go of timer and signal. */
+  /** Releases timer and signal. */
   readonly stop: () => void
-  /** Correlation data, as a key, and where the answer comes; set when it is published. */
+  /** Correlation data as a map key, and the response subscription; set when it is published. */
   sent?: { readonly key: string; readonly route: Route } | undefined
-  /** What became of the publish. */
+  /** Outcome of the publish. */
   sending?: Promise<Outcome>
 }
 
 const none = new Uint8Array(0)
 
 /**
- * The requests of one client. Each has a response topic of its own: a durable session keeps the filters of clients that are gone until it ends, and
- * answers that come for them are ignored.
+ * The requests of one client. The response topic is unique to this instance, because a persistent
+ * session may still deliver answers for filters of earlier ones.
  */
 export class Requests {
-  /** Answers that belong to no request: correlation data unknown, missing, or answered before (or too late). */
+  /**
+   * Answers without a request: correlation data unknown, missing, or already answered (or too
+   * late).
+   */
   ignored = 0
   readonly #host: RequestHost
   readonly #client: RequestClient
@@ -127,15 +134,18 @@ export class Requests {
     this.#limits = limits
     this.#id = Array.from(this.#random(20), (byte) => (byte & 15).toString(16)).join('')
     client.on('connect', () => this.#pump())
-    // From now on nothing more is handed out.
+    // A disconnecting client delivers no more answers.
     client.on('state', ({ state }) => state === 'disconnecting' && this.#failAll())
     client.closed.then((error) => this.#failAll(error))
   }
 
   /**
-   * Publishes a request and gives its answer. Without a connection it waits for one. The payload must not change until it settles.
-   * @throws MqttError ERR_REMOTE when the responder answers with an error, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL, ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION,
-   * ERR_INVALID_TOPIC, and whatever `listen` and `publish` reject with; `outcome` says whether the request may have arrived
+   * Publishes a request and returns its answer. Waits for a connection if there is none. The
+   * payload must not change until it settles.
+   * @throws MqttError ERR_REMOTE when the responder answers with an error, ERR_TIMEOUT,
+   * ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL, ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION,
+   * ERR_INVALID_TOPIC, and all errors of `listen` and `publish`; `outcome` says whether the request
+   * may have arrived
    */
   request(
     topic: string,
@@ -199,7 +209,7 @@ export class Requests {
     return call
   }
 
-  // Publishes what waits, in order, as far as there are a connection, a response subscription and room.
+  // Publishes waiting requests in order, as connection, response subscription and limits allow.
   #pump(): void {
     if (this.#waiting.size === 0 || this.#client.state !== 'connected') return
     try {
@@ -226,7 +236,7 @@ export class Requests {
     call.payload = none
     const published = this.#client.publish(topic, payload, {
       qos: options.qos,
-      // Its time is limited here: what is queued goes with the request.
+      // Queued even if offline: the request has its own timeout.
       offline: 'queue',
       signal: abort.signal,
       properties: { ...options.properties, responseTopic: route.topic, correlationData },
@@ -259,7 +269,7 @@ export class Requests {
 
   // The response subscription
 
-  // What the server says of itself may change with every connection.
+  // Response Information may differ on every connection.
   #currentRoute(): Route {
     const topic = responseTopic(this.#client.negotiated?.responseInformation, this.#id)
     const old = this.#route
@@ -294,16 +304,17 @@ export class Requests {
     }
   }
 
-  // An old one goes when its last answer has come.
+  // Unsubscribes an old response topic once its last answer has come.
   #retire(route: Route): void {
     if (route === this.#route || route.calls > 0) return
     route.abort.abort()
     route.handling?.unsubscribe().catch(() => undefined)
   }
 
-  // Refused, or ended by the application: its requests fail, the next one tries again.
+  // The response subscription was refused, or ended by the application: its requests fail; the next
+  // request subscribes again.
   #handleEnd(route: Route, error: unknown): void {
-    // The end of the client says more.
+    // When the client ends, its own error is more precise.
     if (isStopping(this.#client)) return
     const current = this.#route === route
     if (current) this.#route = undefined
@@ -312,7 +323,7 @@ export class Requests {
 
   // Settling
 
-  // False when it is settled already.
+  // Removes a request; false when it is already settled.
   #remove(call: Call): boolean {
     const { sent } = call
     if (sent === undefined ? !this.#leaveQueue(call) : !this.#open.delete(sent.key)) return false
@@ -331,7 +342,7 @@ export class Requests {
     return true
   }
 
-  // What the error says of its fate is known only when the publish has settled, which the abort makes it do.
+  // The outcome is known only when the publish has settled, which the abort causes.
   #fail(call: Call, error: unknown): void {
     if (!this.#remove(call)) return
     call.abort.abort()
@@ -340,7 +351,7 @@ export class Requests {
       .then((outcome) => call.done.reject(withOutcome(error, outcome)))
   }
 
-  // Makes room for another.
+  // Fails a request, which makes room for another.
   #giveUp(call: Call, error: unknown): void {
     this.#fail(call, error)
     this.#pump()
@@ -365,7 +376,7 @@ export class Requests {
   }
 }
 
-/** No answer can leave any more. */
+/** True once no answer can be sent or received any more. */
 export function isStopping({ state }: RequestClient): boolean {
   return state === 'closed' || state === 'disconnecting'
 }
@@ -380,7 +391,7 @@ export function assertVersion(host: RequestHost): void {
     )
 }
 
-// The server chose the first part (section 3.2.2.3.15).
+// The response topic; the server may choose its first part (section 3.2.2.3.15).
 function responseTopic(information: string | undefined, id: string): string {
   const base = information || 'mqwire'
   const topic = base.endsWith('/') ? base + id : `${base}/${id}`
@@ -395,10 +406,10 @@ function keyOf(correlationData: Uint8Array): string {
   return String.fromCharCode(...correlationData)
 }
 
-/** A client, as requests and responders use it. */
+/** A client as requests and responders use it. */
 export interface RequestClient {
   readonly state: ClientState
-  /** Settles at the end of the client with what ended it; never rejects. */
+  /** Resolves at the end of the client with the error that ended it; never rejects. */
   readonly closed: Promise<MqttError | undefined>
   /** Undefined before the first CONNACK. */
   readonly negotiated: Pick<Negotiated, 'responseInformation'> | undefined
@@ -414,6 +425,6 @@ export interface RequestHost extends Spoken {
   }
   readonly client: RequestClient
   readonly platform: Pick<Platform, 'random' | 'setTimer'>
-  /** Reports a request that was refused before it began, and gives the rejection. */
+  /** Reports a request that failed its checks, and returns the rejection. */
   readonly publishQueue?: { refuse(topic: unknown, error: unknown): Promise<never> }
 }

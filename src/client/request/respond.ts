@@ -1,8 +1,10 @@
 /**
- * `respond`: a handler whose result is published to the response topic of the message it was given (section 4.10).
+ * `respond`: calls a handler with each request and publishes its result to the request's response
+ * topic (section 4.10).
  *
- * It answers only where it is allowed to: a requester chooses the response topic, and must not make this client publish wherever it likes. What it
- * does not answer is counted, and the handler is not called for it.
+ * Requesters choose the response topic, so it must be allowed; otherwise they could make this
+ * client publish anywhere. Requests with a topic that is not allowed are counted and the handler is
+ * not called.
  */
 
 import {
@@ -59,7 +61,7 @@ const allowOf: Parser<Allow> = (value, path) => {
   return (topic) => prefixes.some((prefix) => `${topic}/`.startsWith(prefix))
 }
 
-/** What is known of a request. */
+/** The parts of a request that are needed for its answer. */
 interface Asked extends Pick<Message, 'qos'> {
   readonly responseTopic: string
   readonly correlationData: Bytes | undefined
@@ -107,7 +109,7 @@ class Answers {
   readonly #handler: Responding
   readonly #allow: Allow
   readonly #onError: ListenOptions['onError']
-  /** Where answers go, also once the message is released. */
+  /** Answer data per request, available even after the message is released. */
   readonly #asked = new WeakMap<Message, Asked>()
 
   constructor(
@@ -142,7 +144,10 @@ class Answers {
     )
   }
 
-  /** The handler failed: what becomes of the request. Its caller hears of it once that is final. */
+  /**
+   * The handler failed: decides about the request. The requester gets an error answer once the
+   * failure is final.
+   */
   readonly decide = async (
     error: unknown,
     message: Message,
@@ -171,17 +176,17 @@ class Answers {
         properties: { ...properties, correlationData },
       })
     } catch (error) {
-      // The handler has done its work: it does not run again for this.
+      // The handler has succeeded, so it must not run again because its answer could not be sent.
       if (MqttError.is(error) && error.code === 'ERR_INVALID_OPTION') throw error
       this.failed += 1
-      // That it failed may be as little to send as the answer was.
+      // An error answer may also be too large to send.
       const unsent = isFailure ? undefined : unsendable(error)
       if (unsent !== undefined) await this.#send(asked, failureOf(unsent), true)
     }
   }
 }
 
-// One that throws rejects the message.
+// The verdict of `onError`; if it throws, the message is rejected.
 async function verdictOf(
   onError: ListenOptions['onError'],
   error: unknown,

@@ -1,7 +1,6 @@
 /**
- * What the session asks its driver to do: the control plane's output, taken out of `Session.actions`.
- *
- * Types only. Actions are queued in the order in which they must take effect.
+ * Control-plane output of the session: what its driver must do. Taken from `Session.actions`, in
+ * the order in which it must take effect.
  */
 import type { MqttError } from '../../errors.js'
 import type {
@@ -16,51 +15,63 @@ import type {
 export type Action =
   /** Encode and send. */
   | { readonly type: 'send'; readonly packet: ClientPacket }
-  /** The connection is up. `lost`: the server has forgotten a session that we knew; `stale` incoming messages of it were in hand. */
+  /**
+   * The connection is up. `lost`: the server has no session although this client had one; `stale`:
+   * number of its incoming messages that were not acknowledged yet.
+   */
   | {
       readonly type: 'connected'
       readonly connack: ConnackPacket
       readonly lost: boolean
       readonly stale: number
     }
-  /** The server said no; close the transport, nothing is sent any more. */
+  /** The server refused the connection: close the transport without sending anything. */
   | { readonly type: 'refused'; readonly connack: ConnackPacket }
-  /** The server goes on with, or ends, an authentication exchange. */
+  /** The server continues or ends an authentication exchange. */
   | { readonly type: 'auth'; readonly packet: AuthPacket }
-  /** The answer to a SUBSCRIBE or UNSUBSCRIBE that is in flight; its identifier is free again. */
+  /** The answer to a SUBSCRIBE or UNSUBSCRIBE in flight; its identifier is free again. */
   | { readonly type: 'answered'; readonly packet: SubackPacket | UnsubackPacket }
   /** The server ended the connection. */
   | { readonly type: 'server-disconnect'; readonly packet: DisconnectPacket }
-  /** End the connection because of `error`; a DISCONNECT with `reasonCode` goes first where it is given. */
+  /**
+   * End the connection because of `error`, after a DISCONNECT with `reasonCode` if there is one.
+   */
   | { readonly type: 'close'; readonly error: MqttError; readonly reasonCode: number | undefined }
-  /** The server exceeded our Receive Maximum, for the first time on this connection; it is borne with. */
+  /** The server exceeded our Receive Maximum for the first time on this connection; tolerated. */
   | { readonly type: 'exceeded' }
 
 /**
- * A change to the persistent session state (section 4.1): `put-release` our PUBREL, `put-inbound` the identifier of an incoming QoS 2 message that was
- * taken, `delete-inbound` after its PUBREL.
+ * A change to the persistent session state (section 4.1). `put-release`: our PUBREL; `put-inbound`:
+ * the identifier of a received QoS 2 message; `delete-inbound`: removed after its PUBREL.
  */
 export type PersistOperation = 'put-release' | 'put-inbound' | 'delete-inbound'
 
 /**
- * What must be safe before it is acknowledged or sent [MQTT-4.1.0-1]: the session's side of a store. `forgetful` stands here without one.
+ * The store as the session sees it: what must be stored before it is acknowledged or sent
+ * [MQTT-4.1.0-1]. `forgetful` is used without a store.
  */
 export interface PersistPort {
-  /** False where nothing has to be asked for. */
+  /** False when no write has to be requested. */
   readonly durable: boolean
-  /** True where repeats of what was received on earlier connections are found by their content: they get tickets as messages do. */
+  /**
+   * True when repeats of messages from earlier connections are recognised by content; those then
+   * get tickets like new messages.
+   */
   readonly recognises?: boolean
-  /** Asks for a write; `granted` is called once it is safe, unless the session is reset before. Only where `durable`. */
+  /**
+   * Requests a write. `granted` is called once it is stored, unless the session is reset before.
+   * Only when `durable`.
+   */
   request(operation: PersistOperation, id: number, granted: () => void): void
-  /** PINGRESP came: the server has read what was sent before PINGREQ. */
+  /** PINGRESP came: the server has read everything sent before the PINGREQ. */
   confirm(): void
-  /** The session is gone: what is kept of it is void. */
+  /** The session is gone: its stored state is void. */
   reset(): void
 }
 
 const nothing = (): undefined => undefined
 
-/** Keeps nothing. */
+/** Stores nothing. */
 export const forgetful: PersistPort = {
   durable: false,
   request: nothing,
@@ -69,11 +80,11 @@ export const forgetful: PersistPort = {
 }
 
 /**
- * Acknowledgement packets that wait to be written, packed as `writePackedAck` takes them. It is drained after each read, so the packets of one read bound
- * it; its array is kept, so a turn of acknowledgements allocates nothing.
+ * Acknowledgements to be written, packed as for `writePackedAck`. The queue is drained after each
+ * read, which bounds it. Its array is reused, so acknowledging allocates nothing.
  */
 export class AckQueue {
-  /** Those from `head` to `tail` wait: taking the oldest raises `head`. */
+  /** The entries from `head` to `tail` wait. */
   readonly entries: number[] = []
   head = 0
   tail = 0
@@ -87,7 +98,7 @@ export class AckQueue {
     this.entries[this.tail++] = (packetType << 24) | (reasonCode << 16) | id
   }
 
-  /** Forgets all of them, and the array. */
+  /** Removes all entries and frees the array. */
   clear(): void {
     this.entries.length = this.head = this.tail = 0
   }

@@ -1,18 +1,23 @@
 /**
- * Topic aliases, for one connection: those that the server sets up, and those that we give (section 3.3.2.3.4).
+ * Topic aliases of one connection, in both directions (section 3.3.2.3.4).
  *
- * Memory is bounded by the Topic Alias Maximum of each side times the longest topic. They must never outlive their connection [MQTT-3.3.2-7].
+ * Memory is bounded by each side's Topic Alias Maximum times the longest topic. Aliases must not
+ * outlive their connection [MQTT-3.3.2-7].
  */
 
 import { type Linked, Queue } from '../../common/queue.js'
 import { SparseMap } from '../../common/sparse.js'
 
-/** Aliases of ours are no more than this, whatever the server would take: each costs a topic of memory. */
+/**
+ * Most aliases assigned here, even if the server accepts more: each one keeps a topic in memory.
+ */
 const mostAliases = 256
 
-/** Topics by alias: a record of each, in which others keep what they know about the topic. */
+/**
+ * Incoming aliases: a topic record for each, which also caches what others know about the topic.
+ */
 export class InboundAliases<T extends { readonly name: string }> {
-  /** Bytes that the topics take, two for each UTF-16 unit. */
+  /** Memory of the topics, two bytes for each UTF-16 unit. */
   bytes = 0
   readonly #topics: (T | undefined)[] = []
   #maximum: number
@@ -21,7 +26,7 @@ export class InboundAliases<T extends { readonly name: string }> {
     this.#maximum = maximum
   }
 
-  /** A connection begins: CONNECT announces this many. */
+  /** A connection begins: CONNECT announces this maximum. */
   start(maximum: number): void {
     this.#topics.length = 0
     this.bytes = 0
@@ -29,14 +34,15 @@ export class InboundAliases<T extends { readonly name: string }> {
   }
 
   /**
-   * The topic of a PUBLISH with an alias; `topic` when it names one too, which the alias stands for from then on [MQTT-3.3.2-12]. In place of it the
-   * reason code for which the connection has to end, as it has to when all topics of aliases take more than `mostBytes`.
+   * Resolves the alias of a PUBLISH. A `topic` redefines the alias [MQTT-3.3.2-12]. Returns the
+   * topic, or the reason code with which the connection must end, also when all topics take more
+   * than `mostBytes`.
    */
   resolve(alias: number, topic: T | undefined, mostBytes: number): T | number {
-    // The range that we announced [MQTT-3.3.2-8] [MQTT-3.3.2-9].
+    // Outside the announced range [MQTT-3.3.2-8] [MQTT-3.3.2-9].
     if (alias < 1 || alias > this.#maximum) return 0x94
     const before = this.#topics[alias]
-    // It was never defined.
+    // Without a topic, the alias must have been defined.
     if (topic === undefined) return before ?? 0x82
     while (this.#topics.length < alias) this.#topics.push(undefined)
     this.#topics[alias] = topic
@@ -45,20 +51,22 @@ export class InboundAliases<T extends { readonly name: string }> {
   }
 }
 
-/** A topic with an alias, in the order of use. */
+/** A topic with its alias, linked in the order of use. */
 interface Alias extends Linked<Alias> {
   readonly topic: string
   readonly alias: number
 }
 
-/** Aliases that we give to the topics of QoS 0 messages; the one unused for longest makes room for a new topic. */
+/**
+ * Aliases assigned to topics of QoS 0 messages; a new topic replaces the least recently used one.
+ */
 export class OutboundAliases {
   readonly #aliases = new SparseMap<string, Alias>()
   #used = new Queue<Alias>()
   readonly #free: number[] = []
   #maximum = 0
 
-  /** A connection is up: the server takes this many [MQTT-3.2.2-17]. */
+  /** A connection is up: the server accepts this many [MQTT-3.2.2-17]. */
   start(maximum: number): void {
     this.#aliases.clear()
     this.#used = new Queue()
@@ -66,7 +74,7 @@ export class OutboundAliases {
     this.#maximum = Math.min(maximum, mostAliases)
   }
 
-  /** The alias of a topic; negative when the server has yet to learn it, 0: no alias. */
+  /** The alias of a topic; negative when this packet must define it, 0 for none. */
   use(topic: string): number {
     if (this.#maximum === 0) return 0
     const known = this.#aliases.get(topic)
@@ -78,7 +86,7 @@ export class OutboundAliases {
     return known.alias
   }
 
-  /** The packet that was to teach the server this topic did not leave. */
+  /** The packet that defined this alias was not sent. */
   forget(topic: string): void {
     const known = this.#aliases.get(topic)
     if (known !== undefined) this.#free.push(this.#remove(known))

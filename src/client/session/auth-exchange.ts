@@ -1,19 +1,19 @@
 /**
- * Enhanced authentication as the session sees it: AUTH packets, whose turn it is, and how many of them one exchange may have (section 4.12).
- *
- * What they carry is not looked into. It must never let a server ask for ever.
+ * Enhanced authentication in the session: AUTH packets, whose turn it is, and the limit of rounds
+ * in one exchange (section 4.12). The authentication data is opaque here. No server can keep an
+ * exchange going for ever.
  */
 import type { MqttErrorCode } from '../../errors.js'
 import type { AuthPacket, Bytes, ClientPacket } from '../../wire/packets.js'
 import type { Action } from './actions.js'
 import { failUnexpected } from './refusal.js'
 
-/** Rounds of one authentication exchange: a server that asks for more wants something else. */
+/** Most rounds of one authentication exchange. */
 const mostAuthRounds = 16
-/** Milliseconds in which exchanges that the server begins share their rounds. */
+/** Exchanges that the server begins within this many milliseconds share one count of rounds. */
 const calm = 60_000
 
-/** The session, as its exchange sees it. */
+/** The session as its exchange sees it. */
 export interface AuthSession {
   readonly state: string
   readonly actions: Action[]
@@ -23,13 +23,13 @@ export interface AuthSession {
 
 /** The exchanges of one session, one at a time. */
 export class AuthExchange {
-  /** True while a re-authentication has no answer. */
+  /** True while a re-authentication is unanswered. */
   running = false
   readonly #session: AuthSession
   // valid for the connection
   #method: string | undefined
   #rounds = 0
-  /** AUTH of the server that wait for ours. */
+  /** Number of the server's AUTH packets that are still to be answered. */
   #owed = 0
   #countedSince = Number.NEGATIVE_INFINITY
 
@@ -37,7 +37,7 @@ export class AuthExchange {
     this.#session = session
   }
 
-  /** A connection begins: with this method, or without any. */
+  /** A connection begins, with this method or without authentication. */
   start(method: string | undefined): void {
     this.#method = method
     this.#rounds = 0
@@ -45,7 +45,7 @@ export class AuthExchange {
     this.accept()
   }
 
-  /** CONNACK said yes: the exchange that came before it is over. */
+  /** CONNACK accepted the connection: its exchange is over. */
   accept(): void {
     this.running = false
     this.#owed = 0
@@ -76,7 +76,8 @@ export class AuthExchange {
       return session.fail(0x82, 'other authentication method')
     if (success && !this.running) return failUnexpected(session, packet)
     if (session.state === 'connected' && !this.running) {
-      // What does not wait for our answers would pile up here: it is the same exchange.
+      // A server that does not wait for answers could start exchanges without limit: those count as
+      // one.
       const isCalm = this.#owed === 0 && now - this.#countedSince >= calm
       this.#begin(isCalm)
       if (isCalm) this.#countedSince = now

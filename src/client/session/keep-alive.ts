@@ -1,46 +1,53 @@
 /**
- * When to send PINGREQ, and when to give a connection up (sections 3.1.2.10, 3.12).
+ * Decides when to send PINGREQ and when a connection counts as dead (sections 3.1.2.10, 3.12).
  *
- * A PINGREQ is due one keep-alive after the last packet that we sent or the last bytes that we got, whichever is older: so one-way traffic in
- * either direction never hides a dead link. Any received byte is a sign of life. Times are milliseconds of the caller's monotonic clock.
+ * PINGREQ is due one keep-alive interval after the last packet sent or the last bytes received,
+ * whichever is older: traffic in one direction never hides a dead link. Any received byte proves
+ * that the peer is alive. Times are milliseconds of the caller's monotonic clock.
  */
 
-/** What `handleTimeout` asks for. */
+/** Result of `handleTimeout`. */
 export type KeepAliveVerdict = 'idle' | 'ping' | 'dead' | 'blocked' | 'slow'
 
-/** Milliseconds for any byte after a wake-up: a link that slept is trusted only when it answers. */
+/** Milliseconds in which any byte must come after a wake-up. */
 const probePatience = 1500
 
-/** Milliseconds that a transport had to wait before it took more: what goes faster goes into a buffer that was free. */
+/**
+ * A transport that took bytes only after this many milliseconds really sent some; sooner, they may
+ * just have filled a free buffer.
+ */
 const leastWait = 100
 
-/** Milliseconds: more than timers of a hidden page are late. */
+/** Milliseconds by which timers of a hidden page can be late, with a margin. */
 const hiddenLateness = 90_000
 
-/** A packet that came in part must be complete after this time, or twice the keep-alive, unless it keeps this rate. */
+/**
+ * A partly received packet must be complete after this time, or after twice the keep-alive, unless
+ * it keeps this rate.
+ */
 const patience = 60_000
 const leastRate = 1024 / 1000
 
-/** In place of a time: it did not happen, or nothing is due. */
+/** As a time: has not happened, or is not due. */
 const never = Number.POSITIVE_INFINITY
 
-/** Keep-alive of one connection. */
+/** The keep-alive of one connection. */
 export class KeepAlive {
-  /** Milliseconds; 0 is off. */
+  /** Milliseconds; 0 disables keep-alive. */
   readonly #interval: number
-  /** Something came in since the connection is up. */
+  /** Bytes have been received on this connection since CONNACK. */
   heard = false
-  /** Milliseconds without any byte after a PINGREQ. */
+  /** Milliseconds without any byte after PINGREQ until the connection counts as dead. */
   readonly #pingTimeout: number
-  /** When a whole control packet was handed to the transport last [MQTT-3.1.2-20]. */
+  /** When a complete control packet was last given to the transport [MQTT-3.1.2-20]. */
   sentAt: number
-  /** When bytes came in last, or were left unread by our own choice. */
+  /** When bytes last came in, or reading was last paused by this client. */
   receivedAt: number
   #pingedAt = never
-  /** PINGREQs that no PINGRESP has come for. */
+  /** PINGREQs without a PINGRESP. */
   #unanswered = 0
   #blockedAt = never
-  /** When the transport took bytes that it had not taken at once. */
+  /** When the transport last took bytes that it could not take at once. */
   #tookAt = -never
   #partialAt = never
   #partialBase = 0
@@ -48,7 +55,7 @@ export class KeepAlive {
   #probedAt = never
   #wokeAt = -never
 
-  /** A connection is up. `seconds` is Server Keep Alive where the server gave one [MQTT-3.1.2-21]. */
+  /** A connection is up. `seconds` is Server Keep Alive if the server sent one [MQTT-3.1.2-21]. */
   constructor(pingTimeout: number, seconds: number, now: number) {
     this.#pingTimeout = pingTimeout
     this.#interval = seconds * 1000
@@ -56,43 +63,49 @@ export class KeepAlive {
     this.receivedAt = now
   }
 
-  /** True from a wake-up to the first byte after it. */
+  /** True from a wake-up until the next byte. */
   get probing(): boolean {
     return this.#probedAt < never
   }
 
-  /** True for a moment after a wake-up, also when the server answered: browsers end connections of frozen pages only then. */
+  /**
+   * True for a moment after a wake-up, even if the server has answered: browsers close connections
+   * of frozen pages only then.
+   */
   woken(now: number): boolean {
     return this.probing || now - this.#wokeAt <= probePatience
   }
 
-  /** The machine may have slept: a PINGREQ is sent now, and any byte is expected soon. */
+  /** The machine may have slept: sends PINGREQ and expects a byte soon. */
   probe(now: number): void {
     this.#probedAt = now
     this.#wokeAt = now
     this.ask(now)
   }
 
-  /** A PINGREQ leaves now, whether or not it is due. */
+  /** A PINGREQ is sent now, due or not. */
   ask(now: number): void {
     this.#unanswered += 1
     this.#pingedAt = now
     this.sentAt = now
   }
 
-  /** True until each PINGREQ was answered: then the server has read all that was written before the last of them. */
+  /**
+   * True while a PINGREQ is unanswered. Once false, the server has read everything written before
+   * the last one.
+   */
   get asked(): boolean {
     return this.#unanswered > 0
   }
 
-  /** Bytes came in, of whatever packet. */
+  /** Bytes came in, from any packet. */
   received(now: number): void {
     this.heard = true
     this.receivedAt = now
     this.#probedAt = never
   }
 
-  /** Nothing was read, by our own choice: silence says nothing. */
+  /** This client paused reading, so silence proves nothing. */
   handleUnread(now: number): void {
     this.received(now)
     if (this.#partialAt < never) this.#partialAt = now
@@ -100,11 +113,11 @@ export class KeepAlive {
 
   pong(): void {
     this.#unanswered = Math.max(0, this.#unanswered - 1)
-    // The server is there: one that answers several at once is not waited for.
+    // The server is alive, even if it answers several PINGREQs with one PINGRESP.
     this.#pingedAt = never
   }
 
-  /** The transport stopped (true) or resumed (false) taking all bytes. */
+  /** The transport stopped (true) or resumed (false) accepting bytes. */
   blocked(state: boolean, now: number): void {
     if (!state) {
       this.took(now)
@@ -112,14 +125,20 @@ export class KeepAlive {
     } else this.#blockedAt = Math.min(this.#blockedAt, now)
   }
 
-  /** The transport took bytes. While it is blocked that is a sign of life; what a free buffer takes at once is not. */
+  /**
+   * The transport took bytes. While it is blocked, this proves that the peer reads; bytes that a
+   * free buffer takes at once prove nothing.
+   */
   took(now: number): void {
     if (now - this.#blockedAt < leastWait) return
     this.#tookAt = now
     this.#probedAt = never
   }
 
-  /** After a read: how many bytes of an incomplete packet are held, and whether a packet was completed. */
+  /**
+   * Called after a read with the number of bytes held of an incomplete packet, and whether a packet
+   * was completed.
+   */
   partial(bytes: number, completed: boolean, now: number): void {
     if (bytes === 0) this.#partialAt = never
     else if (completed || this.#partialAt === never) {
@@ -129,7 +148,7 @@ export class KeepAlive {
     this.#partialBytes = bytes
   }
 
-  /** When `handleTimeout` wants to be called; Infinity when never. */
+  /** When to call `handleTimeout`; Infinity for never. */
   get deadline(): number {
     return Math.min(
       this.#pingDeadline,
@@ -140,11 +159,11 @@ export class KeepAlive {
   }
 
   handleTimeout(now: number): KeepAliveVerdict {
-    // So late that timers must have stood still: what was due meanwhile says nothing about the peer. Once it was asked, its silence counts also
-    // where every timer is late, as in a hidden page.
+    // This late, timers must have been suspended, so expired deadlines say nothing about the peer.
+    // After a probe, its silence does count, even if all timers run late as in a hidden page.
     const usual = this.probing ? Math.max(this.#interval, hiddenLateness) : this.#interval
     if (this.#interval > 0 && now - this.deadline > usual) {
-      // What stood still with us restarts.
+      // Deadlines of this side restart.
       if (this.#blockedAt < never) this.#blockedAt = now
       if (this.#partialAt < never) this.#partialAt = now
       this.probe(now)
@@ -162,7 +181,8 @@ export class KeepAlive {
 
   get #pingDeadline(): number {
     if (this.#interval === 0) return never
-    // While an answer is outstanding (a large packet may be on its way) the server still has to hear from us once per interval.
+    // While an answer is outstanding (it may be behind a large packet), the server must still hear
+    // from this client once per interval.
     return (
       (this.#pingedAt < never ? this.sentAt : Math.min(this.sentAt, this.receivedAt)) +
       this.#interval
@@ -170,10 +190,10 @@ export class KeepAlive {
   }
 
   get #deadDeadline(): number {
-    // Behind bytes that wait, PINGREQ cannot be answered that soon.
+    // With bytes waiting in front of it, PINGREQ cannot be answered within `probePatience`.
     if (this.probing)
       return this.#probedAt + (this.#blockedAt < never ? this.#pingTimeout : probePatience)
-    // What was taken before PINGREQ may lie in buffers that cannot be inspected.
+    // Bytes taken before PINGREQ may still be in buffers that cannot be inspected.
     return (
       Math.max(this.#pingedAt, this.receivedAt, this.#tookAt + this.#interval) + this.#pingTimeout
     )
@@ -183,7 +203,7 @@ export class KeepAlive {
     return this.#partialAt + Math.max(patience, 2 * this.#interval)
   }
 
-  // A large packet over a slow line is given the same time again.
+  // A large packet on a slow line gets the same time again while it keeps the rate.
   #keepsRate(now: number): boolean {
     const fast = this.#partialBytes - this.#partialBase >= (now - this.#partialAt) * leastRate
     this.#partialAt = now
@@ -191,7 +211,7 @@ export class KeepAlive {
     return fast
   }
 
-  // A peer that reads nothing for this long will not answer either, even if it still sends.
+  // A peer that reads nothing for this long will not answer, even if it still sends.
   get #blockedDeadline(): number {
     return this.#interval === 0
       ? never

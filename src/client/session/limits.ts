@@ -1,7 +1,9 @@
 /**
- * What the server allows: CONNACK's properties with the standard's defaults filled in, and the checks before anything is sent (section 3.2.2.3).
+ * The server's limits: CONNACK properties with the standard's defaults, and the checks before
+ * anything is sent (section 3.2.2.3).
  *
- * Pure functions over one frozen object. A check gives the error code that fits, or undefined when the operation may go ahead.
+ * Pure functions over one frozen object. A check returns an error code, or undefined when the
+ * operation is allowed.
  */
 
 import type { MqttErrorCode } from '../../errors.js'
@@ -10,7 +12,7 @@ import type { ConnackPacket, ConnectPacket, QoS } from '../../wire/packets.js'
 import { hasWildcard, isShared } from '../../wire/topics.js'
 import type { Negotiated } from '../options/negotiated.js'
 
-/** Joins what was asked and what was answered. */
+/** Combines CONNECT and CONNACK. */
 export function negotiate(
   connect: ConnectPacket,
   connack: ConnackPacket,
@@ -45,7 +47,10 @@ export function negotiate(
   })
 }
 
-/** Why a CONNACK with reason code 0 cannot be accepted, or undefined. `owned`: a session may exist on the server. */
+/**
+ * The reason to reject a CONNACK with reason code 0, or undefined. `owned`: the server may have a
+ * session.
+ */
 export function objectionTo(
   connect: ConnectPacket,
   { sessionPresent, properties }: ConnackPacket,
@@ -60,7 +65,7 @@ export function objectionTo(
   return undefined
 }
 
-/** May this PUBLISH go to this server? [MQTT-3.2.2-11] [MQTT-3.2.2-14] */
+/** Checks a PUBLISH [MQTT-3.2.2-11] [MQTT-3.2.2-14]. */
 export function checkPublish(
   limits: Negotiated,
   qos: QoS,
@@ -71,13 +76,14 @@ export function checkPublish(
   return undefined
 }
 
-/** May this filter be subscribed to on this server? (sections 3.2.2.3.11 to 3.2.2.3.13) */
+/** Checks a Topic Filter (sections 3.2.2.3.11 to 3.2.2.3.13). */
 export function checkFilter(
   limits: Negotiated,
   filter: string,
   withIdentifier: boolean,
 ): MqttErrorCode | undefined {
-  // On 3.1.1 it is a filter like any other: servers that know shared subscriptions take it for one.
+  // On 3.1.1, `$share` filters are ordinary ones, and some servers support them as shared
+  // subscriptions.
   if (!limits.sharedSubscriptionAvailable && limits.protocolVersion === 5 && isShared(filter))
     return 'ERR_SHARED_SUBS_UNSUPPORTED'
   if (!limits.wildcardSubscriptionAvailable && hasWildcard(filter))

@@ -1,8 +1,10 @@
 /**
- * Packet identifiers that we use (section 2.2.1): PUBLISH, SUBSCRIBE and UNSUBSCRIBE share them.
+ * Packet identifiers of this client (section 2.2.1), shared by PUBLISH, SUBSCRIBE and UNSUBSCRIBE.
  *
- * They run from 1 to 65,535 and wrap, skipping those in use [MQTT-2.2.1-2] [MQTT-2.2.1-3]. In a session whose past this process does not know an
- * earlier one may have left QoS 2 exchanges half done: identifiers are cleared there, by a PUBREL of their own, before they are used.
+ * They run from 1 to 65,535 and wrap, skipping those in use [MQTT-2.2.1-2] [MQTT-2.2.1-3]. If this
+ * process resumes a session that it does not know (a *foreign* session), an earlier process may
+ * have left unfinished QoS 2 exchanges. Identifiers are then cleared by a PUBREL before they are
+ * used for QoS 2.
  */
 import { PUBREL } from '../../wire/constants.js'
 import type { AckQueue } from './actions.js'
@@ -14,12 +16,14 @@ const pageSize = 1 << pageBits
 export const maximumPacketIdentifier = 65_535
 
 /**
- * One small integer for each packet identifier, 1 to 65,535, in pages that exist only while they hold something. 0 means "not in use".
+ * A small integer for each packet identifier from 1 to 65,535, in pages that are allocated on
+ * demand; 0 means "not in use".
  *
- * An idle client holds no page. Identifiers outside 0 to 65,535 must not be asked for: the codec has refused those.
+ * An idle client holds no page. Callers must not pass identifiers outside 0 to 65,535; the codec
+ * has rejected those.
  */
 export class IdTable {
-  /** How many identifiers are in use. */
+  /** Number of identifiers in use. */
   size = 0
   readonly #pages: (Uint8Array | undefined)[] = []
   readonly #used: number[] = []
@@ -40,7 +44,7 @@ export class IdTable {
     else if (before !== 0 && state === 0) this.#count(index, -1)
   }
 
-  /** Gives every identifier in use the state that `change` makes of its own. */
+  /** Replaces the state of every identifier in use by the result of `change`. */
   update(change: (state: number) => number): void {
     this.#pages.forEach((page, index) => {
       if (page === undefined) return
@@ -77,63 +81,66 @@ export class IdTable {
   }
 }
 
-// States of a packet identifier of ours.
+// States of a packet identifier.
 export const AWAIT_PUBACK = 1
 export const AWAIT_PUBREC = 2
 export const STORING_RELEASE = 3
 export const AWAIT_PUBCOMP = 4
 export const AWAIT_SUBACK = 5
 export const AWAIT_UNSUBACK = 6
-/** PUBREL was sent for an identifier whose past this process does not know. */
+/** PUBREL was sent for an identifier of a foreign session. */
 export const CLEARING = 7
 /** Known to be free on the server, and kept for the next QoS 2 publish. */
 export const CLEAR = 8
 /** In use on the server by an earlier process. */
 const DISOWNED = 9
-/** Added to the state of a publish that this connection has not carried yet. */
+/** Added to the state of a publish that the current connection has not carried. */
 export const held = 16
 
-/** Most identifiers of a session that are given up as in use. */
+/** Most identifiers of a session that are abandoned as in use. */
 const mostDisowned = 256
-/** Identifiers of unknown past that are cleared at a time. */
+/** Identifiers of a foreign session cleared at a time. */
 const clearBatch = 16
 
 /** Which identifiers are in use, and for what. */
 export class PacketIdentifiers extends IdTable {
   #last = 0
   readonly #foreignBase: number
-  /** The session's past is unknown. */
+  /** The session is foreign. */
   #foreign = false
   #disowned = 0
-  /** 3.1.1 has no way to say that an identifier is in use: QoS 1 takes cleared ones too. */
+  /** 3.1.1 cannot report an identifier as in use, so QoS 1 uses cleared ones, too. */
   #cautious = false
   readonly #clear: number[] = []
   readonly #acks: AckQueue
   // valid for the connection
   #clearing = 0
-  /** The send quota: so many publishes at a time, and so many that are cleared. */
+  /** The send quota, which limits publishes in flight and also identifiers being cleared. */
   protected quota = 0
 
-  /** @param foreignBase where identifiers begin in a session whose past is unknown, 0 to 65,534: far from what an earlier process left in use */
+  /**
+   * @param foreignBase first identifier in a foreign session, 0 to 65,534: far from those that an
+   * earlier process left in use
+   */
   constructor(acks: AckQueue, foreignBase: number) {
     super()
     this.#acks = acks
     this.#foreignBase = foreignBase
   }
 
-  /** True when there is one that nothing uses. */
+  /** True when an identifier is free. */
   get hasIdentifier(): boolean {
     return this.size < maximumPacketIdentifier
   }
 
-  /** A connection is up. `foreign`: it goes on with a session that this process knows nothing of. */
+  /** A connection is up. `foreign`: it resumes a session that this process does not know. */
   protected resume(foreign: boolean, cautious: boolean): void {
     if (foreign && !this.#foreign) this.#last = this.#foreignBase
     this.#foreign ||= foreign
     this.#cautious = cautious
   }
 
-  /** Takes one that nothing uses. Only while `hasIdentifier`. */
+  /** Takes a free identifier. Only while `hasIdentifier`. */
   protected take(state: number): number {
     let id = this.#last
     do id = id === maximumPacketIdentifier ? 1 : id + 1
@@ -143,7 +150,7 @@ export class PacketIdentifiers extends IdTable {
     return id
   }
 
-  /** The same for a publish, of those that were cleared where that is due. */
+  /** The same for a publish: takes a cleared identifier if one is required. */
   protected takeForPublish(state: number): number {
     const id = state !== AWAIT_PUBACK || this.#cautious ? this.#clear.shift() : undefined
     if (id === undefined) return this.take(state)
@@ -151,7 +158,10 @@ export class PacketIdentifiers extends IdTable {
     return id
   }
 
-  /** True when a publish has an identifier that no message of an earlier process can hold; if not, it sees to it (`CLEARED` follows). */
+  /**
+   * True when a publish can get an identifier that no message of an earlier process uses. Otherwise
+   * starts clearing some; `CLEARED` follows.
+   */
   prepare(qos: number): boolean {
     if (!this.#foreign || this.#clear.length > 0 || (qos === 1 && !this.#cautious)) return true
     if (this.#clearing > 0) return false
@@ -162,12 +172,12 @@ export class PacketIdentifiers extends IdTable {
     return false
   }
 
-  /** True while none is clear, and some are being cleared. */
+  /** True while identifiers are being cleared and none is ready. */
   protected get awaitsCleared(): boolean {
     return this.#clearing > 0 && this.#clear.length === 0
   }
 
-  /** PUBCOMP came for one that was being cleared. */
+  /** PUBCOMP came for an identifier that was being cleared. */
   protected handleCleared(id: number): void {
     this.#clearing -= 1
     this.#keepClear(id)
@@ -180,8 +190,8 @@ export class PacketIdentifiers extends IdTable {
   }
 
   /**
-   * The server says that it has this identifier in use (0x91). In a session whose past we do not know that is about the identifier: true, and it is
-   * not used any more.
+   * The server reports this identifier as in use (0x91). In a foreign session that is plausible:
+   * returns true, and the identifier is not used again.
    */
   disown(id: number): boolean {
     if (!this.#foreign || this.#disowned >= mostDisowned) return false
@@ -190,18 +200,21 @@ export class PacketIdentifiers extends IdTable {
     return true
   }
 
-  /** The server uses this identifier, and others near it, for messages of its own: the next one is far from it. */
+  /**
+   * The server uses this identifier and probably its neighbours for its own messages: continues far
+   * from it.
+   */
   avoid(id: number): void {
     this.#last = (id + 32_768) % maximumPacketIdentifier
   }
 
-  /** The connection is over: publishes are held for their replay, requests are forgotten. */
+  /** The connection is lost: publishes are held for replay, requests are forgotten. */
   suspend(): void {
     this.update((state) => (state <= AWAIT_PUBCOMP ? state | held : state >= CLEAR ? state : 0))
     this.#clearing = 0
   }
 
-  /** Nothing of the old session counts any more. */
+  /** The session is gone. */
   reset(): void {
     this.clear()
     this.#clear.length = 0

@@ -1,10 +1,13 @@
 /**
- * Incoming PUBLISH packets at QoS 1 and 2: what to deliver, and acknowledgements in the order of arrival (sections 4.3, 4.6).
+ * Incoming QoS 1 and 2 messages: which to deliver, and acknowledgements in the order of arrival
+ * (sections 4.3, 4.6).
  *
- * Data plane: integers in, integers out. Each message that is to be delivered gets a ticket, a number that rises by one; `settle(ticket, code)`
- * may come in any order, acknowledgements leave in the order in which this connection brought the messages [MQTT-4.6.0-2] [MQTT-4.6.0-3]. A
- * message in hand when the connection ends is parked: its ticket stays good, its repeat is not delivered. It must never acknowledge what was
- * not settled, nor anything on a connection that did not bring it.
+ * Data plane: integers in, integers out. Each message to deliver gets a ticket, a rising number.
+ * `settle(ticket, code)` may be called in any order; acknowledgements are sent in the order in
+ * which this connection brought the messages [MQTT-4.6.0-2] [MQTT-4.6.0-3]. If the connection ends
+ * before a message is settled, the message is parked: its ticket stays valid, and its repeat is not
+ * delivered. Nothing is acknowledged before it is settled, nor on a connection that did not bring
+ * it.
  */
 import { SparseMap } from '../../common/sparse.js'
 import { PUBACK, PUBCOMP, PUBREC } from '../../wire/constants.js'
@@ -12,26 +15,28 @@ import { errorReason } from '../../wire/reason-codes.js'
 import { IdTable } from './packet-identifiers.js'
 import { FAULT, type WindowHost } from './refusal.js'
 
-/** Slots to begin with, and slots that are kept when all is settled. */
+/** Initial number of slots, and the number that is kept when everything is settled. */
 const initialSlots = 16
 const mostIdleSlots = 1024
 
 const noSlots = new Uint32Array(0)
 
 /**
- * QoS 1 and 2 messages of one connection in the order of arrival, from the oldest without an acknowledgement on: a slot of integers for each.
+ * QoS 1 and 2 messages of one connection in the order of arrival, starting with the oldest
+ * unacknowledged one; one integer (a slot) for each.
  *
- * A slot holds packet identifier, reason code and status. A message's place is the ticket it is given, unless an earlier connection gave it one.
+ * A slot packs packet identifier, reason code and status. A message's place in the order is also
+ * its ticket, unless it has a ticket from an earlier connection.
  */
 export class Arrivals {
-  /** Place of the oldest message that is not acknowledged, and the place that comes next. Both only rise. */
+  /** Place of the oldest unacknowledged message, and the next free place. Both only rise. */
   protected oldest = 0
   protected next = 0
-  /** Rises when a connection ends. */
+  /** Number of connections that have ended. */
   protected ends = 0
   #slots = noSlots
 
-  /** Messages of this connection that the application has not settled, or whose turn to be acknowledged has not come. */
+  /** Messages of this connection without an acknowledgement. */
   get unsettled(): number {
     return this.next - this.oldest
   }
@@ -44,19 +49,19 @@ export class Arrivals {
     this.#slots[place & (this.#slots.length - 1)] = slot
   }
 
-  /** Takes in the next message; gives its place. */
+  /** Adds a message and returns its place. */
   protected push(slot: number): number {
     if (this.unsettled === this.#slots.length) this.#grow()
     this.setSlot(this.next, slot)
     return this.next++
   }
 
-  /** A number of slots that was needed once is not held for ever. Only while there is no message. */
+  /** Frees an array that has grown large. Only while it is empty. */
   protected rest(): void {
     if (this.#slots.length > mostIdleSlots) this.#slots = noSlots
   }
 
-  /** Forgets all of them; their places are not given again. */
+  /** Removes all messages; their places are not reused. */
   protected clear(): void {
     this.ends += 1
     this.oldest = this.next
@@ -72,7 +77,7 @@ export class Arrivals {
   }
 }
 
-// What the receive window answers besides tickets, which are 0 or above.
+// Results besides tickets, which are 0 or above.
 /** Deliver nothing. */
 export const REPEAT = -1
 
@@ -80,56 +85,68 @@ export const REPEAT = -1
 const QOS1_IN_HAND = 1
 const QOS2_IN_HAND = 2
 const QOS2_RECEIVED = 3
-/** PUBREC was due on an earlier connection: it counts here only when the server starts again with PUBLISH. */
+/**
+ * PUBREC was due on an earlier connection. On this one, it is sent only if the server repeats the
+ * PUBLISH.
+ */
 export const QOS2_EARLIER = 4
-/** PUBREL came: PUBCOMP leaves once the store has forgotten the identifier, for the server may use it again then. */
+/**
+ * PUBREL came. PUBCOMP waits until the store has deleted the identifier, because the server may
+ * then reuse it.
+ */
 const QOS2_ENDING = 5
 
-// Low bits of a slot: what happened to an incoming message so far.
+// Low bits of a slot: status of an incoming message.
 const PENDING = 0
 const STORING = 1
 const READY = 2
 const statusMask = 3
-/** A slot's message is one of QoS 2. */
+/** Set in a slot for QoS 2. */
 const qos2Flag = 4
-/** Where a slot holds the reason code, and the packet identifier. */
+/** Bit positions of reason code and packet identifier in a slot. */
 const reasonShift = 8
 const idShift = 16
-/** In place of a slot: this connection has not brought the message. */
+/** Instead of a place: this connection has not brought the message. */
 const nowhere = -1
 
 /** Ticket of a message that needs no acknowledgement. */
 export const noTicket = -1
 
-/** A message of an earlier connection that has no acknowledgement yet. */
+/** An unacknowledged message of an earlier connection. */
 interface Parked {
   readonly ticket: number
-  /** As a slot of `Arrivals`. */
+  /** Same format as a slot of `Arrivals`. */
   value: number
-  /** Its place among the arrivals of this connection, once the server has repeated it. */
+  /** Its place on this connection once the server has repeated it, otherwise `nowhere`. */
   slot: number
 }
 
-/** Incoming half of the session state. */
+/** The incoming half of the session state. */
 export class ReceiveWindow extends Arrivals {
-  /** What each packet identifier of the server stands for. */
+  /** The state of each packet identifier of the server. */
   readonly ids = new IdTable()
-  /** By packet identifier, and by ticket. */
+  /** Parked messages by packet identifier, and by ticket. */
   readonly #parked = new SparseMap<number, Parked>()
   readonly #byTicket = new SparseMap<number, Parked>()
   readonly #host: WindowHost
-  /** A server that exceeds Receive Maximum is borne with. */
+  /** A server that exceeds Receive Maximum is tolerated. */
   readonly #tolerant: boolean
-  /** Messages that came although Receive Maximum was reached. */
+  /** Messages received beyond Receive Maximum. */
   excess = 0
   // valid for the connection
   #reported = false
-  /** Messages in hand or half done. The server bounds them by our Receive Maximum [MQTT-3.3.4-9], or packet identifiers do. */
+  /**
+   * Incoming exchanges that are not finished. Bounded by Receive Maximum [MQTT-3.3.4-9], or by the
+   * number of packet identifiers.
+   */
   open = 0
   #receiveMaximum: number
-  /** 3.1.1: a message may be sent again on the same connection. */
+  /** 3.1.1: the server may resend a message on the same connection. */
   #repeats = false
-  /** DISCONNECT was given: no acknowledgement may follow it. What is settled from then on is answered when the next connection repeats it. */
+  /**
+   * DISCONNECT was queued: no acknowledgement may follow. Messages settled later are acknowledged
+   * when the next connection repeats them.
+   */
   #closing = false
 
   constructor(host: WindowHost, receiveMaximum: number, tolerant: boolean) {
@@ -139,43 +156,48 @@ export class ReceiveWindow extends Arrivals {
     this.#tolerant = tolerant
   }
 
-  /** Messages of earlier connections that have no acknowledgement yet. */
+  /** Messages of earlier connections without an acknowledgement. */
   get parked(): number {
     return this.#parked.size
   }
 
-  /** The oldest message without an acknowledgement; equal to the next ticket when all are acknowledged. */
+  /** The ticket of the oldest unacknowledged message; the next ticket when all are acknowledged. */
   get oldestTicket(): number {
     return this.unsettled === 0 ? this.oldest : (this.#parkedAt(this.oldest)?.ticket ?? this.oldest)
   }
 
-  /** True when the server may send no further QoS 1 or 2 message. */
+  /** True when the server may not send another QoS 1 or 2 message. */
   get full(): boolean {
     return this.open >= this.#receiveMaximum
   }
 
-  /** A connection begins: what CONNECT announced, and whether the peer may repeat messages on it (3.1.1). */
+  /**
+   * A connection begins, with the Receive Maximum of its CONNECT; `repeats`: the peer may resend
+   * messages on it (3.1.1).
+   */
   start(receiveMaximum: number, repeats: boolean): void {
     this.#receiveMaximum = receiveMaximum
     this.#repeats = repeats
     this.#reported = false
   }
 
-  /** A PUBLISH at QoS 1 or 2 came in. Gives its ticket, REPEAT (deliver nothing) or FAULT. */
+  /** A PUBLISH at QoS 1 or 2 came in. Returns its ticket, REPEAT (do not deliver) or FAULT. */
   handlePublish(id: number, qos: number, dup = false): number {
     const state = this.ids.get(id)
     if (state !== 0 && state !== QOS2_EARLIER) return this.#handleRepeat(id, qos, state, dup)
     if (this.open >= this.#receiveMaximum && !this.#bears()) return this.#break(0x93)
     const { durable, recognises } = this.#host.persistence
     if (state === QOS2_EARLIER && qos === 2 && !recognises) {
-      // It was received, once and for all, on an earlier connection; PUBREC leaves behind those of what came before it on this one [MQTT-4.6.0-3].
+      // Already received on an earlier connection. PUBREC is sent behind those of earlier messages
+      // of this connection [MQTT-4.6.0-3].
       this.open += 1
       this.ids.set(id, QOS2_IN_HAND)
       this.push((id << idShift) | qos2Flag | READY)
       this.#drain()
       return REPEAT
     }
-    // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free, also for a later process.
+    // A QoS 1 message under this identifier proves that the server has dropped the QoS 2 exchange,
+    // so the store can delete it.
     if (state === QOS2_EARLIER && qos === 1 && durable)
       this.#host.persistence.request('delete-inbound', id, () => undefined)
     this.open += 1
@@ -183,7 +205,8 @@ export class ReceiveWindow extends Arrivals {
     const value = (id << idShift) | (qos === 2 ? qos2Flag : 0)
     const parked = this.#byTicket.size === 0 ? undefined : this.#parked.get(id)
     if (parked !== undefined) {
-      // Another message has its identifier now, or its repeat, decided or not, takes its place among the arrivals.
+      // Either another message now uses this identifier, or this is the repeat, which takes its
+      // place among the arrivals.
       if (((parked.value ^ value) & qos2Flag) !== 0 || (qos === 1 && !dup)) this.#forget(parked)
       else {
         parked.slot = this.push(parked.value)
@@ -207,17 +230,19 @@ export class ReceiveWindow extends Arrivals {
       this.ids.set(id, QOS2_ENDING)
       const connection = this.ends
       this.#host.persistence.request('delete-inbound', id, () => {
-        // On a later one it may be ending again, and that waits for an answer of its own.
+        // On a later connection, the same identifier may be ending again and must wait for its own
+        // write.
         if (connection === this.ends) this.#complete(id)
       })
     }
   }
 
   /**
-   * The application is done with a message. False when the ticket is stale: settled before, or of a session that is gone.
+   * The application has decided about a message. False when the ticket is stale: settled before, or
+   * of a lost session.
    * A reason code of 0x80 or above refuses the message (sections 3.4.2.1, 3.5.2.1).
    *
-   * @param from its status so far; what is STORING is settled here once the store has it
+   * @param from the status that the message must have; STORING when the store has written it
    */
   settle(ticket: number, reasonCode: number, from = PENDING): boolean {
     const parked = this.#byTicket.get(ticket)
@@ -235,19 +260,25 @@ export class ReceiveWindow extends Arrivals {
     return true
   }
 
-  /** There is no room for the message that was taken last: as the connection ends, it counts as one that never came. */
+  /**
+   * Undoes the latest `handlePublish`: there was no room for the message, and the connection is
+   * ended so that it is redelivered.
+   */
   takeBack(): void {
     this.next -= 1
     this.open -= 1
     this.ids.set(this.slot(this.next) >>> idShift, 0)
   }
 
-  /** DISCONNECT is the next packet, and the last. */
+  /** DISCONNECT is the next and last packet. */
   handleClosing(): void {
     this.#closing = true
   }
 
-  /** The connection is over: what has no acknowledgement waits for its repeat, and no acknowledgement of it counts as sent. */
+  /**
+   * The connection is lost: unacknowledged messages wait for their repeat, and unsent
+   * acknowledgements are void.
+   */
   suspend(): void {
     for (let place = this.oldest; place < this.next; place++) this.#park(place)
     this.clear()
@@ -258,7 +289,7 @@ export class ReceiveWindow extends Arrivals {
     )
   }
 
-  /** Nothing of the old session counts any more: every ticket given so far is stale. */
+  /** The session is gone: every ticket so far is stale. */
   reset(): void {
     this.suspend()
     this.ids.clear()
@@ -271,7 +302,8 @@ export class ReceiveWindow extends Arrivals {
     this.#host.acks.push(PUBCOMP, id, 0)
   }
 
-  // The identifier of an exchange that is not finished: the same QoS 2 message again [MQTT-4.3.3-10], or an identifier used twice.
+  // A PUBLISH under an identifier that is in use: the same QoS 2 message again [MQTT-4.3.3-10], or
+  // a protocol error.
   #handleRepeat(id: number, qos: number, state: number, dup: boolean): number {
     if (this.#repeats && dup && qos === 1 && state === QOS1_IN_HAND) return REPEAT
     if (qos !== 2 || state === QOS1_IN_HAND) return this.#break(0x82, 'packet identifier in use')
@@ -284,7 +316,8 @@ export class ReceiveWindow extends Arrivals {
     return FAULT
   }
 
-  // The server exceeds Receive Maximum: several do. Section 4.13.1 only recommends to end the connection.
+  // The server exceeded Receive Maximum, as several do. Section 4.13.1 recommends, but does not
+  // require, to end the connection.
   #bears(): boolean {
     this.excess += 1
     if (this.#tolerant && !this.#reported) this.#host.actions.push({ type: 'exceeded' })
@@ -295,7 +328,8 @@ export class ReceiveWindow extends Arrivals {
   #park(place: number): void {
     const value = this.slot(place)
     const id = value >>> idShift
-    // One with this identifier has this very slot, as every other was rebound or forgotten when the slot was taken.
+    // A parked message with this identifier must be the one in this slot; others were rebound or
+    // forgotten when the slot was filled.
     const parked = this.#parked.get(id) ?? { ticket: place, value, slot: nowhere }
     parked.value = value
     parked.slot = nowhere
@@ -314,7 +348,7 @@ export class ReceiveWindow extends Arrivals {
     return parked?.slot === place ? parked : undefined
   }
 
-  // The outcome is known; a QoS 2 message that is taken must be on record before PUBREC says so.
+  // Records the outcome. An accepted QoS 2 message must be stored before PUBREC is sent.
   #decided(value: number, ticket: number, reasonCode: number, from: number): number {
     const store =
       from === PENDING &&

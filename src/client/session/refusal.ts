@@ -1,7 +1,7 @@
 /**
- * The peer's doing, as errors: reason codes that a packet carried, and connections that broke.
+ * Errors caused by the peer: reason codes of packets, and broken connections.
  *
- * Pure. It must never put text of the peer into a message: that stays in `reasonString`.
+ * Pure. The peer's text never goes into an error message, only into `reasonString`.
  */
 
 import { SparseMap } from '../../common/sparse.js'
@@ -11,7 +11,7 @@ import type { ServerPacket } from '../../wire/packets.js'
 import { reasonName } from '../../wire/reason-codes.js'
 import type { AckQueue, Action, PersistPort } from './actions.js'
 
-/** What does not fit, and whose limit it is. */
+/** The error of a packet that exceeds the server's limit. */
 export function tooLarge(size: number, limit: number): MqttError {
   return new MqttError(
     'ERR_PACKET_TOO_LARGE',
@@ -19,17 +19,19 @@ export function tooLarge(size: number, limit: number): MqttError {
   )
 }
 
-// What to look at, by 0x84 and on.
+// What to check, for the reason codes from 0x84.
 const advice = ['protocolVersion auto', 'clientId', 'username, password', 'username, password']
 
-/** The standard's name of a reason code (section 2.4); 0x00 has several, by `packetType`. */
+/**
+ * The standard's name of a reason code (section 2.4). `packetType` selects among the names of 0x00.
+ */
 export function nameOf(reasonCode: number, packetType?: number): string {
   return reasonName(reasonCode, packetType) ?? 'unknown'
 }
 
 export { speaksHttp, speaksTls }
 
-/** What the reason code of a packet says went wrong. */
+/** The error for a reason code in a packet. */
 export function refusal(
   code: MqttErrorCode,
   reasonCode: number,
@@ -50,21 +52,26 @@ export function refusal(
   )
 }
 
-/** What ends a connection that the server closed before it answered CONNECT. */
+/** Error text: the server closed the connection before CONNACK. */
 export const closedEarly = 'closed before CONNACK'
 
-/** What ends a connection whose server used an alias that it did not define there. */
+/** Error text: the server used an alias that it had not defined on this connection. */
 export const unknownAlias = 'unknown topic alias'
 
-/** The peer or the network broke off what was under way: whatever was sent may have arrived. */
+/** The peer or the network ended the connection: whatever was sent may have arrived. */
 export function broken(code: MqttErrorCode, message?: string, cause?: unknown): MqttError {
   return new MqttError(code, message, { fault: 'remote', outcome: 'unknown', cause })
 }
 
-/** What the end of a connection says about requests without an answer: they may be its cause, the only one is, or nothing. */
+/**
+ * What the end of a connection says about unanswered requests: one of them may have caused it, the
+ * only one did, or nothing.
+ */
 export type Blame = 'suspected' | 'blamed' | undefined
 
-/** True when the peer ended the connection, with DISCONNECT or without a word; false when we did, or gave it up. */
+/**
+ * True when the peer ended the connection, with or without DISCONNECT; false when this client did.
+ */
 export function isEndedByPeer({ code, fault }: MqttError): boolean {
   return (
     fault === 'remote' &&
@@ -74,7 +81,7 @@ export function isEndedByPeer({ code, fault }: MqttError): boolean {
   )
 }
 
-/** The peer ends connections at a request for this filter: that is its answer. */
+/** The error for a filter on which the server ends connections instead of answering. */
 export function refusedByEnding(code: MqttErrorCode, filter: string, cause: MqttError): MqttError {
   const { reasonCode: given = 0, reasonString } = cause
   const reasonCode = given < 0x80 ? 0x80 : given
@@ -89,12 +96,12 @@ export function refusedByEnding(code: MqttErrorCode, filter: string, cause: Mqtt
   })
 }
 
-/** The 5.0 reason code that says what a 3.1.1 CONNACK return code says (3.1.1, table 3.1). */
+/** The 5.0 reason code for a 3.1.1 CONNACK return code (3.1.1, table 3.1). */
 export function version5Code(returnCode: number): number {
   return [0, 0x84, 0x85, 0x88, 0x86, 0x87][returnCode] ?? 0x80
 }
 
-/** A packet that has no place here ends the connection. */
+/** Ends the connection because of a packet that is not allowed here. */
 export function failUnexpected(
   session: { fail(reasonCode: number, message: string, code: MqttErrorCode): void },
   { type }: ServerPacket,
@@ -102,41 +109,46 @@ export function failUnexpected(
   session.fail(0x82, `${type.toUpperCase()} is not expected here`, 'ERR_UNEXPECTED_PACKET')
 }
 
-/** A window answers this when the peer broke the protocol; `fail` was called. */
+/** Result of a window after a protocol error; `fail` was called. */
 export const FAULT = -2
 
-/** The session, as its windows see it. */
+/** The session as its windows see it. */
 export interface WindowHost {
   readonly acks: AckQueue
   readonly actions: Action[]
   readonly persistence: PersistPort
-  /** The peer broke the protocol: ends the connection with this reason code, whose name is the message where none is given. */
+  /**
+   * Ends the connection because of a protocol error; without a message, the name of the reason code
+   * is used.
+   */
   fail(reasonCode: number, message?: string): void
 }
 
-/** Connections in a row that a message ends before it is read past. */
+/** Consecutive connections that one message may end before it is skipped. */
 export const mostFaultyEnds = 3
-/** Messages that are known, at most. */
+/** Most messages remembered. */
 const mostFaulty = 64
 
 /**
- * Messages of the server whose contents break a rule: how many connections in a row ended at each of them.
+ * Incoming messages whose content breaks a rule, with the number of consecutive connections that
+ * each one ended.
  *
- * A retained one comes again on each connection and ends that too. One that ended three in a row is read past from then on. Bounded in number.
+ * A retained message comes again on every connection and would end each of them. After three in a
+ * row it is skipped. Their number is bounded.
  */
 export class FaultyMessages {
-  /** A Will Delay Interval came in a PUBLISH: that is reported once. */
+  /** A PUBLISH contained a Will Delay Interval; reported once. */
   willDelay = false
   readonly #ends = new SparseMap<string, number>()
-  /** This connection ends at one. */
+  /** The current connection ends because of such a message. */
   #ended = false
 
-  /** True for a message that is read past from now on. */
+  /** True for a message that is skipped. */
   isPassed(key: string): boolean {
     return (this.#ends.get(key) ?? 0) >= mostFaultyEnds
   }
 
-  /** This connection ends at the message. */
+  /** The current connection ends because of this message. */
   note(key: string): void {
     if (this.#ended) return
     this.#ended = true
@@ -147,7 +159,7 @@ export class FaultyMessages {
       if (this.#ends.size > mostFaulty) this.#ends.delete(oldest)
   }
 
-  /** A connection that was up is over. Where something else ended it, no message ended several in a row. */
+  /** A connection was lost. If none of these messages ended it, all counts restart. */
   handleLost(): void {
     if (!this.#ended)
       for (const key of this.#ends.keys()) if (!this.isPassed(key)) this.#ends.delete(key)

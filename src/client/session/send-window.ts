@@ -1,8 +1,9 @@
 /**
- * Outgoing PUBLISH exchanges at QoS 1 and 2, and requests that wait for their answer (sections 4.3, 4.9).
+ * Outgoing QoS 1 and 2 publishes, and requests that wait for their answer (sections 4.3, 4.9).
  *
- * Data plane: integers in, integers out. The send quota is the server's Receive Maximum [MQTT-4.9.0-1]. After a connection ended its exchanges are
- * held until they are replayed. It must never match an acknowledgement of the wrong kind, nor one for what this connection did not carry.
+ * Data plane: integers in, integers out. The send quota is the server's Receive Maximum
+ * [MQTT-4.9.0-1]. When a connection ends, its exchanges are held until they are replayed. An
+ * acknowledgement must match the kind of exchange, and this connection must have carried it.
  */
 
 import { SparseMap } from '../../common/sparse.js'
@@ -22,35 +23,38 @@ import {
 } from './packet-identifiers.js'
 import { FAULT, type WindowHost } from './refusal.js'
 
-// What the send window answers.
+// Results of the send window.
 /** The exchange is over; its identifier is free. */
 export const DONE = 1
-/** PUBREC was accepted: PUBREL is queued, PUBCOMP is to come. */
+/** PUBREC was accepted: PUBREL is queued, PUBCOMP is expected. */
 export const RELEASED = 2
-/** An identifier that an earlier process may have left in use is free now: what waits for one may go. */
+/** An identifier was cleared: a publish that waits for one may be sent. */
 export const CLEARED = 3
 /** No such exchange: nothing to settle. */
 export const UNKNOWN = 0
 
-/** Outgoing half of the session state. */
+/** The outgoing half of the session state. */
 export class SendWindow extends PacketIdentifiers {
-  /** Acknowledgements for exchanges that do not exist: counted, otherwise ignored. */
+  /** Acknowledgements for unknown exchanges: counted, otherwise ignored. */
   unsolicited = 0
-  /** The request whose answer had another number of reason codes than it had filters; 0 when there was none. */
+  /** Identifier of a request whose answer had the wrong number of reason codes; 0: none. */
   mismatched = 0
-  /** Publishes at QoS 1 and 2 that this connection carries and that lack their last acknowledgement. */
+  /** QoS 1 and 2 publishes carried by this connection that lack their last acknowledgement. */
   inFlight = 0
-  /** Requests whose answer is a message, and has not come, with those that wait to be sent (section 4.10); and a re-authentication (section 4.12.1). */
+  /**
+   * Requests (section 4.10) waiting for their answering message, including unsent ones, and a
+   * pending re-authentication (section 4.12.1).
+   */
   asking = 0
-  /** The topic on which those answers come; undefined before the first request. */
+  /** The response topic of requests; undefined before the first one. */
   answersOn: string | undefined
-  /** Those of them at QoS 2, and how many these may be. */
+  /** Publishes in flight at QoS 2, and their limit. */
   #exchanges = 0
   #mostExchanges = Number.POSITIVE_INFINITY
-  /** Number of filters by packet identifier of a SUBSCRIBE or UNSUBSCRIBE in flight. */
+  /** Number of filters of each SUBSCRIBE or UNSUBSCRIBE in flight. */
   readonly #expected = new SparseMap<number, number>()
   readonly #host: WindowHost
-  /** Rises when the session is gone. */
+  /** Number of sessions that are gone. */
   #session = 0
 
   constructor(host: WindowHost, foreignBase = 0) {
@@ -58,22 +62,29 @@ export class SendWindow extends PacketIdentifiers {
     this.#host = host
   }
 
-  /** True when a publish at QoS 1 or 2 may leave now: there is quota [MQTT-4.9.0-2] and an identifier. */
+  /**
+   * True when a QoS 1 or 2 publish may be sent: there is quota [MQTT-4.9.0-2] and an identifier.
+   */
   get mayPublish(): boolean {
     return this.inFlight < this.quota && this.hasIdentifier
   }
 
-  /** True when there is room for one more at this QoS: 3.1.1 has a limit of its own for QoS 2. */
+  /** True when one more publish at this QoS is allowed: on 3.1.1, QoS 2 has its own limit. */
   admits(qos: number): boolean {
     return qos < 2 || this.#exchanges < this.#mostExchanges
   }
 
-  /** False while one more at QoS 2 waits for something that QoS 1 has no need of: a place among them, or an identifier that is being cleared. */
+  /**
+   * False while a QoS 2 publish would have to wait for something that QoS 1 does not need: its own
+   * limit, or an identifier being cleared.
+   */
   get exact(): boolean {
     return this.admits(2) && !this.awaitsCleared
   }
 
-  /** A connection is up: the quota starts from this CONNACK. `exchanges`: how many of it may be at QoS 2. */
+  /**
+   * A connection is up, with the quota of its CONNACK. `exchanges`: how many of those may be QoS 2.
+   */
   start(
     quota: number,
     foreign = false,
@@ -86,14 +97,19 @@ export class SendWindow extends PacketIdentifiers {
     this.resume(foreign, cautious)
   }
 
-  /** Takes an identifier for a PUBLISH at QoS 1 or 2. Only while `mayPublish` and `admits`, and for QoS 2 after `prepare` said yes. */
+  /**
+   * Takes an identifier for a QoS 1 or 2 PUBLISH. Only while `mayPublish` and `admits`; for QoS 2,
+   * after `prepare` returned true.
+   */
   publish(qos: number): number {
     this.inFlight += 1
     if (qos === 2) this.#exchanges += 1
     return this.takeForPublish(qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK)
   }
 
-  /** The connection is over: publishes are held for their replay, requests are forgotten, and the quota is gone. */
+  /**
+   * The connection is lost: publishes are held for replay, requests are forgotten, the quota is 0.
+   */
   override suspend(): void {
     super.suspend()
     this.#expected.clear()
@@ -103,19 +119,23 @@ export class SendWindow extends PacketIdentifiers {
   }
 
   /**
-   * True while an answer is awaited, to a publish, a request or a re-authentication. SUBSCRIBE and UNSUBSCRIBE do not count: a server may answer the SUBSCRIBE of a
-   * reader that is back only behind all that waits for it.
+   * True while the answer to a publish, a request or a re-authentication is outstanding. SUBSCRIBE
+   * and UNSUBSCRIBE do not count, because a server may answer a SUBSCRIBE only after delivering all
+   * messages that wait for it.
    */
   get awaits(): boolean {
     return this.inFlight + this.asking > 0
   }
 
-  /** True while this connection has quota for one more publish of an earlier one. */
+  /** True while quota remains to replay a publish of an earlier connection. */
   get mayReplay(): boolean {
     return this.inFlight < this.quota
   }
 
-  /** A publish of an earlier connection is sent again, with DUP [MQTT-4.4.0-1]. Only while `mayReplay` and `admits`. */
+  /**
+   * A publish of an earlier connection is resent with DUP [MQTT-4.4.0-1]. Only while `mayReplay`
+   * and `admits`.
+   */
   replay(id: number): void {
     const state = this.get(id) & ~held
     this.set(id, state)
@@ -123,18 +143,24 @@ export class SendWindow extends PacketIdentifiers {
     if (state !== AWAIT_PUBACK) this.#exchanges += 1
   }
 
-  /** An exchange of an earlier connection goes on with PUBREL, which needs no quota but keeps its place in it [MQTT-4.4.0-1]. */
+  /**
+   * An exchange of an earlier connection continues with PUBREL, which needs no quota but counts
+   * against it [MQTT-4.4.0-1].
+   */
   replayRelease(id: number): void {
     this.replay(id)
     if (this.get(id) === AWAIT_PUBCOMP) this.#host.acks.push(PUBREL, id, 0)
   }
 
-  /** A publish of an earlier connection will not be sent again; a QoS 2 identifier that the server may remember is not used any more. */
+  /**
+   * A publish of an earlier connection will not be resent. A QoS 2 identifier stays taken, because
+   * the server may remember it.
+   */
   abandon(id: number): void {
     if (this.get(id) === (AWAIT_PUBACK | held)) this.set(id, 0)
   }
 
-  /** Gives an identifier back whose packet could not be encoded and never left. */
+  /** Frees an identifier whose packet was never sent. */
   withdraw(id: number): void {
     const state = this.get(id)
     if (state === AWAIT_PUBACK || state === AWAIT_PUBREC) this.#finish(id)
@@ -149,7 +175,7 @@ export class SendWindow extends PacketIdentifiers {
     return id
   }
 
-  /** A PUBACK, PUBREC or PUBCOMP came in. Gives DONE, RELEASED, CLEARED, UNKNOWN or FAULT. */
+  /** A PUBACK, PUBREC or PUBCOMP came in. Returns DONE, RELEASED, CLEARED, UNKNOWN or FAULT. */
   handleAck(packetType: number, id: number, reasonCode: number): number {
     const state = this.get(id)
     if (packetType === PUBREC) return this.#handlePubrec(id, reasonCode, state)
@@ -167,12 +193,15 @@ export class SendWindow extends PacketIdentifiers {
     if (state === AWAIT_PUBREC)
       return reasonCode >= errorReason ? this.#end(id) : this.#storeRelease(id)
     if (state !== AWAIT_PUBCOMP && state !== STORING_RELEASE) return this.#refuse(state)
-    // The server has taken the message already: this answers a copy of it that we sent again.
+    // The server already has the message: this PUBREC answers a copy.
     if (reasonCode >= errorReason) return this.#refuse(0)
     return state === AWAIT_PUBCOMP ? this.#release(id) : RELEASED
   }
 
-  /** A SUBACK or UNSUBACK with `count` reason codes (on 3.1.1 an UNSUBACK has none: pass undefined). */
+  /**
+   * A SUBACK or UNSUBACK with `count` reason codes came in (undefined for UNSUBACK on 3.1.1, which
+   * has none).
+   */
   handleAnswer(kind: 'subscribe' | 'unsubscribe', id: number, count: number | undefined): number {
     const state = this.get(id)
     if (state !== (kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)) return this.#refuse(state)
@@ -185,7 +214,7 @@ export class SendWindow extends PacketIdentifiers {
     return DONE
   }
 
-  /** Nothing of the old session counts any more. */
+  /** The session is gone. */
   override reset(): void {
     this.#session += 1
     this.suspend()
@@ -221,7 +250,8 @@ export class SendWindow extends PacketIdentifiers {
     this.inFlight -= 1
   }
 
-  // Of nothing that this connection carries, which is borne with; or of the wrong kind, or with another number of reason codes than there were filters.
+  // Rejects an acknowledgement. One for an unknown exchange is tolerated; one of the wrong kind or
+  // with a wrong count is a protocol error.
   #refuse(state: number): number {
     if (state === 0 || state >= CLEAR) {
       this.unsolicited += 1

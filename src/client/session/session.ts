@@ -1,9 +1,10 @@
 /**
- * One MQTT session as seen by the client: the handshake, keep-alive, what is in flight in both directions, and who is at fault when it breaks.
+ * The client side of an MQTT session: handshake, keep-alive, what is in flight in both directions,
+ * and who is at fault when it fails.
  *
- * Pure: no clock, no randomness, no platform, no promise; `now` is an argument (milliseconds, monotonic). Inputs are `handle…` methods and
- * commands; output is taken from `actions` and `acks`. All other fields are for others to read. It must never send by itself, and after `close` was
- * queued it accepts nothing more from the peer.
+ * Pure: no clock, randomness, platform or promise; `now` is an argument (milliseconds, monotonic).
+ * Inputs are `handle…` methods and commands; outputs are `actions` and `acks`. Other code may read
+ * all other fields. After `close` was queued, nothing more is accepted from the peer.
  */
 import { MqttError, type MqttErrorCode } from '../../errors.js'
 import type {
@@ -26,66 +27,73 @@ import { ReceiveWindow } from './receive-window.js'
 import { broken, FaultyMessages, failUnexpected, nameOf } from './refusal.js'
 import { DONE, SendWindow } from './send-window.js'
 
-/** What a session needs to know before it starts. */
+/** Configuration of a session. */
 export interface SessionConfig {
-  /** Highest number of QoS 1 and 2 messages that the server may have open towards us, 1 to 65,535. */
+  /** Most unacknowledged QoS 1 and 2 messages that the server may have sent, 1 to 65,535. */
   readonly receiveMaximum: number
-  /** What a server does that exceeds it: go on, or end the connection with 0x93. Default `'tolerate'`. */
+  /**
+   * Whether to tolerate a server that exceeds it or to disconnect with 0x93. Default `'tolerate'`.
+   */
   readonly receiveMaximumExceeded?: 'tolerate' | 'disconnect'
-  /** Aliases that the server may use where CONNECT announces none. Default 0. */
+  /** Topic Alias Maximum assumed when CONNECT has none. Default 0. */
   readonly unaskedAliases?: number
-  /** Seconds; what CONNECT will say, before there is one. Default 0. */
+  /** Session Expiry Interval in seconds, used until there is a CONNECT. Default 0. */
   readonly sessionExpiryInterval?: number
-  /** Milliseconds to wait for a sign of life after PINGREQ. */
+  /** Milliseconds to wait for any byte after PINGREQ. */
   readonly pingTimeout: number
   /**
-   * Most publishes in flight, below the server's Receive Maximum where it is smaller. Default 65,535; on 3.1.1 20 of them at QoS 2.
+   * Most publishes in flight; the server's Receive Maximum applies if it is smaller. Default
+   * 65,535; on 3.1.1, 20 of them at QoS 2.
    */
   readonly maximumInflight?: number | undefined
-  /** The application declared that a session may exist on the server: Session Present 1 is then welcome. */
+  /** The application says that the server may have a session, so Session Present 1 is accepted. */
   readonly ownsSession: boolean
-  /** Where packet identifiers begin in a session whose past is unknown: a number that differs from process to process. Default 0. */
+  /**
+   * First packet identifier in a session that this process does not know; should differ between
+   * processes. Default 0.
+   */
   readonly identifierBase?: number
 }
 
-/** Where the connection stands. */
+/** State of the connection. */
 export type SessionState = 'idle' | 'connecting' | 'connected' | 'closed'
 
 /**
- * QoS 2 exchanges in flight on 3.1.1, where the server cannot say how many it takes: mosquitto acknowledges more with its defaults, and loses them.
+ * QoS 2 publishes in flight on 3.1.1, where servers cannot announce a limit: with its defaults,
+ * mosquitto acknowledges more and loses them.
  */
 const version4Exchanges = 20
 
 /** Client side of a session. */
 export class Session {
-  /** Acknowledgements to be written, in order, before anything else of the same turn. */
+  /** Acknowledgements to write, in order, before anything else of the same turn. */
   readonly acks = new AckQueue()
-  /** Everything else that is to be done, in order. */
+  /** All other output, in order. */
   readonly actions: Action[] = []
   readonly receiveWindow: ReceiveWindow
   readonly sendWindow: SendWindow
   readonly aliases = new InboundAliases<TopicRecord>()
-  /** Messages of the server that break a rule. */
+  /** Incoming messages that break a rule. */
   readonly faulty = new FaultyMessages()
-  /** Aliases that we give to topics. */
+  /** Aliases assigned to outgoing topics. */
   readonly topics = new OutboundAliases()
-  /** That of the connection, or of the one before until there is CONNACK. */
+  /** Keep-alive of the connection; until CONNACK, that of the previous one. */
   keepAlive: KeepAlive
   readonly authExchange = new AuthExchange(this)
-  /** Where the session state is kept. */
+  /** Where the session state is stored. */
   persistence: PersistPort = forgetful
-  /** This process was connected in the session, so that it knows its state. */
+  /** This process has been connected in this session, so it knows the state. */
   known = false
-  /** What the latest CONNACK allows; undefined before the first. */
+  /** The limits from the latest CONNACK; undefined before the first. */
   negotiated: Negotiated | undefined
   // valid for the connection
   state: SessionState = 'idle'
   #connect: ConnectPacket | undefined
-  /** CONNACK said yes. */
+  /** CONNACK accepted the connection. */
   #up = false
   // valid for the client
   readonly #mostInFlight: number
-  /** The same on 3.1.1, as connections have taught. */
+  /** The limit of publishes in flight on 3.1.1, as learnt from lost connections. */
   #window: number
   readonly #config: SessionConfig
 
@@ -107,24 +115,29 @@ export class Session {
     return this.#connect?.protocolVersion ?? 5
   }
 
-  /** Session Expiry Interval of CONNECT, in seconds: from 0 it must not be raised later [MQTT-3.14.2-2]. */
+  /**
+   * Session Expiry Interval of CONNECT, in seconds. If it was 0, DISCONNECT must not raise it
+   * [MQTT-3.14.2-2].
+   */
   get openedFor(): number {
     return (this.#connect?.properties ?? this.#config).sessionExpiryInterval ?? 0
   }
 
-  /** When `handleTimeout` wants to be called; Infinity when never. */
+  /** When to call `handleTimeout`; Infinity for never. */
   get deadline(): number {
     return this.state === 'connected' ? this.keepAlive.deadline : Number.POSITIVE_INFINITY
   }
 
   // Commands
 
-  /** Asks for a packet to be sent. */
+  /** Queues a packet. */
   send(packet: ClientPacket): void {
     this.actions.push({ type: 'send', packet })
   }
 
-  /** A transport is open, and CONNECT waits: its end is no goodbye of ours. */
+  /**
+   * A transport is open and CONNECT is to follow. If it closes now, this client did not disconnect.
+   */
   open(): void {
     this.state = 'idle'
   }
@@ -146,7 +159,10 @@ export class Session {
     this.send(packet)
   }
 
-  /** The connection is gone: what is in flight waits for the next one, and nothing that was queued for it leaves on another [MQTT-4.4.0-1]. */
+  /**
+   * The connection is gone: what is in flight waits for the next one; queued output is discarded
+   * [MQTT-4.4.0-1].
+   */
   suspend(): void {
     if (this.state !== 'idle') this.state = 'closed'
     this.acks.clear()
@@ -156,27 +172,30 @@ export class Session {
     this.actions.length = 0
   }
 
-  /** After a wake-up: is the server still there? */
+  /** Checks after a wake-up whether the server is still there. */
   probe(now: number): void {
     if (this.state !== 'connected' || this.keepAlive.probing) return
     this.keepAlive.probe(now)
     this.send({ type: 'pingreq' })
   }
 
-  /** Sends PINGREQ, whether or not it is due. */
+  /** Sends PINGREQ, due or not. */
   ask(now: number): void {
     this.keepAlive.ask(now)
     this.send({ type: 'pingreq' })
   }
 
-  /** DISCONNECT is the last packet [MQTT-3.14.4-1]; a session that is not connected sends none. */
+  /** Sends DISCONNECT as the last packet [MQTT-3.14.4-1], if connected. */
   disconnect(reasonCode: number, properties: Properties): void {
     if (this.state === 'connected') this.send({ type: 'disconnect', reasonCode, properties })
     this.state = 'closed'
     this.receiveWindow.handleClosing()
   }
 
-  /** Ends the connection because the peer broke the protocol (section 4.13). DISCONNECT goes first where the handshake was done. */
+  /**
+   * Ends the connection because of a protocol error (section 4.13); after the handshake, with a
+   * DISCONNECT.
+   */
   fail(reasonCode: number, message?: string, code: MqttErrorCode = 'ERR_PROTOCOL_ERROR'): void {
     this.close(
       new MqttError(code, message, {
@@ -189,16 +208,16 @@ export class Session {
     )
   }
 
-  /** Ends the connection for a reason of ours; `reasonCode` undefined sends no DISCONNECT. */
+  /** Ends the connection for a local reason; without `reasonCode`, no DISCONNECT is sent. */
   close(error: MqttError, reasonCode: number | undefined): void {
     if (this.state === 'closed') return
-    // A 3.1.1 server takes any DISCONNECT for a clean end, and would not publish the will.
+    // A 3.1.1 server takes any DISCONNECT for a clean end and would not publish the will.
     const announced = this.state === 'connected' && this.version === 5 ? reasonCode : undefined
     this.state = 'closed'
     this.actions.push({ type: 'close', error, reasonCode: announced })
   }
 
-  /** The session is gone, on the server or by our choice: nothing in flight counts any more. */
+  /** The session is gone, on the server or by choice: nothing in flight counts any more. */
   reset(): void {
     this.known = false
     this.receiveWindow.reset()
@@ -209,7 +228,10 @@ export class Session {
 
   // Inputs
 
-  /** A packet of the control plane. PUBLISH and its acknowledgements go to `receiveWindow` and `sendWindow` directly. */
+  /**
+   * A control-plane packet came in. PUBLISH and its acknowledgements go directly to `receiveWindow`
+   * and `sendWindow`.
+   */
   handlePacket(packet: ServerPacket, now: number): void {
     if (this.state === 'closed') return
     if (packet.type === 'connack') return this.#handleConnack(packet, now)
@@ -222,7 +244,8 @@ export class Session {
         return
       case 'pingresp':
         this.keepAlive.pong()
-        // An answer says nothing of what was acknowledged after its PINGREQ: only with none open was the next one sent after this.
+        // PINGRESP does not cover what was sent after its PINGREQ. Only when none is outstanding
+        // will the next PINGREQ be sent after this point.
         if (!this.keepAlive.asked) this.persistence.confirm()
         return
       case 'disconnect':
@@ -234,14 +257,14 @@ export class Session {
     }
   }
 
-  /** True when packets other than CONNACK may come; ends the connection otherwise. */
+  /** True when packets other than CONNACK are allowed; otherwise ends the connection. */
   expectConnected(): boolean {
     if (this.state === 'connected') return true
     this.fail(0x82, 'packet before CONNACK', 'ERR_UNEXPECTED_PACKET')
     return false
   }
 
-  /** The time that `deadline` named has come, or passed. */
+  /** The time given by `deadline` has been reached. */
   handleTimeout(now: number): void {
     if (this.state !== 'connected') return
     const verdict = this.keepAlive.handleTimeout(now)
@@ -265,7 +288,7 @@ export class Session {
       this.actions.push({ type: 'refused', connack: packet })
       return
     }
-    // The server accepted the connection: if we end it, DISCONNECT says why.
+    // The server accepted the connection, so ending it requires a DISCONNECT with the reason.
     this.state = 'connected'
     const objection = objectionTo(
       connect,
@@ -276,7 +299,7 @@ export class Session {
     const negotiated = negotiate(connect, packet, this.#config.pingTimeout)
     this.negotiated = negotiated
     const foreign = packet.sessionPresent && !this.known
-    // What an earlier process had in flight is lost, too, where nothing else is known of its session.
+    // Messages that an earlier process had in flight are lost as well.
     const lost = (this.known || this.sendWindow.size > 0) && !packet.sessionPresent
     const stale = this.receiveWindow.parked
     if (!packet.sessionPresent) this.reset()
@@ -296,7 +319,8 @@ export class Session {
     this.actions.push({ type: 'connected', connack: packet, lost, stale })
   }
 
-  // A server of 3.1.1 that takes no more in flight cannot say so, and may end the connection: the next one gets half.
+  // A 3.1.1 server cannot announce how many messages it accepts in flight, and may end the
+  // connection instead: the next connection gets half.
   #handleLost(inFlight: number): void {
     this.#up = false
     this.faulty.handleLost()
@@ -307,7 +331,8 @@ export class Session {
   }
 }
 
-// Of a request that is in flight, with as many reason codes as there were filters; on 3.1.1 an UNSUBACK has none.
+// True for the answer to a request in flight with the right number of reason codes (UNSUBACK has
+// none on 3.1.1).
 function isAnswer(
   { sendWindow, version }: Session,
   { type, packetId, reasonCodes }: SubackPacket | UnsubackPacket,

@@ -1,7 +1,9 @@
 /**
- * One subscription of the session, with the requests for it that are on their way, and the calls that wait for them.
+ * One subscription as the broker has it, with its pending requests and the calls that wait for
+ * them. Data with a few rules; `subscriptions.ts` drives it.
  *
- * Data with a few rules; the traffic is in `subscriptions.ts`. The broker has one subscription for each Topic Filter, shared by all consumers on it here.
+ * The broker has one subscription per Topic Filter. All consumers of this client on that filter
+ * share it.
  */
 
 import { type Deferred, deferred } from '../../common/abort.js'
@@ -13,16 +15,19 @@ import type { DeliveredMessage } from '../deliver/message.js'
 import type { Origin, Readership, RetainHabit } from '../deliver/ports.js'
 import type { Grant, Subscription, UnsubscribeResult } from '../options/index.js'
 
-/** Where retained messages come in, beside the SUBACK of who asked for them. */
+/** Bits of `RetainHabit`: the server sends retained messages before or behind the SUBACK. */
 const before = 1
 const behind = 2
 
-/** `new`: its first SUBSCRIBE has not left. `sent`: no answer yet. `active`: granted. `leaving`: UNSUBSCRIBE is queued or sent. */
+/**
+ * `new`: its first SUBSCRIBE is not sent. `sent`: not answered. `active`: granted. `leaving`:
+ * UNSUBSCRIBE is queued or sent.
+ */
 export type SubscriptionState = 'new' | 'sent' | 'active' | 'leaving'
 
-/** What speaks against a filter: a connection ended while a request for it had no answer. */
+/** Evidence against a filter: a connection ended while a request for it was unanswered. */
 export interface Suspicion {
-  /** Connections in a row that ended over it while it was sent alone. */
+  /** Consecutive connections that ended while its request was sent alone. */
   strikes: number
 }
 
@@ -31,39 +36,46 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
   declare readonly filter: string
   declare readonly noLocal: boolean
   declare readonly retainAsPublished: boolean
-  /** Highest that any consumer asked for. */
+  /** Highest QoS that a consumer asked for. */
   declare qos: QoS
-  /** Lowest Retain Handling that any consumer asked for. */
+  /** Lowest Retain Handling that a consumer asked for. */
   declare retainHandling: 0 | 1 | 2
   readonly grouped: boolean
   grantedQos: QoS | undefined
-  /** Sent with each SUBSCRIBE for it. */
+  /** Sent with each SUBSCRIBE of this filter. */
   readonly userProperties: UserProperties | undefined
-  /** A new SUBSCRIBE was sent and not granted yet: the server may not know the subscription. */
+  /**
+   * A repeated SUBSCRIBE was sent and is not granted yet: the server may not have the subscription.
+   */
   unconfirmed = false
-  /** Subscription Identifier that the broker sends with its copies; 0: no identifier. */
+  /** Subscription Identifier that the broker puts on its copies; 0: none. */
   identifier: number
   state: SubscriptionState = 'new'
   /** Consumers with the QoS that each asked for. */
   readonly takers = new Map<Consumer, QoS>()
-  /** The only member, with what it asked for: most filters have one. */
+  /** The only consumer and its QoS, which is the usual case; undefined when there are several. */
   sole: Consumer | undefined
   soleQos: QoS = 0
-  /** For whom the last SUBSCRIBE with an answer asked for copies with RETAIN 1; undefined: for all. */
+  /**
+   * Consumers for which the last answered SUBSCRIBE requested retained messages; undefined: all.
+   */
   audience: Set<Consumer> | undefined
-  /** Requests for it that are queued or not answered, oldest first. */
+  /** Queued or unanswered SUBSCRIBEs for it, oldest first. */
   readonly requests: SubscribeFilter[] = []
-  /** A consumer detached from it: it stays, even without readers. */
+  /** A consumer has detached: the subscription stays without consumers. */
   kept = false
-  /** What comes behind UNSUBACK is for its readers too, and nothing of it is acknowledged unread, until it is forgotten. */
+  /**
+   * A group member is leaving: messages that come after UNSUBACK still go to its readers, until the
+   * subscription is forgotten.
+   */
   lingers = false
-  /** UNSUBSCRIBE requests for it without an answer: while there are any, no new reader may share it. */
+  /** Unanswered UNSUBSCRIBEs for it. While there are any, no new consumer may share it. */
   openUnsubscribes = 0
-  /** The answer to the UNSUBSCRIBE that is under way. */
+  /** The result of the pending UNSUBSCRIBE. */
   leaving: Promise<UnsubscribeResult[]> | undefined
-  /** From the end of a connection that left its SUBSCRIBE without an answer, to its answer. */
+  /** Set when a connection ended with its SUBSCRIBE unanswered; cleared by an answer. */
   suspicion: Suspicion | undefined
-  /** Unacknowledged messages that a consumer left behind, in the order of arrival. */
+  /** Unacknowledged messages that consumers left behind, in the order of arrival. */
   requeued: DeliveredMessage[] = []
 
   constructor(request: SubscriptionRequest, identifier = 0, userProperties?: UserProperties) {
@@ -73,7 +85,7 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
     this.grouped = isShared(request.filter)
   }
 
-  /** It has no reader here, but the broker goes on sending. */
+  /** It has no consumer, but the broker still sends its messages. */
   get detached(): boolean {
     return this.takers.size === 0 && !this.over
   }
@@ -82,11 +94,11 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
     return this.state === 'leaving' && !this.lingers
   }
 
-  // Servers answer SUBSCRIBEs in order. What comes while one waits for its answer is for that one, or, with servers that send retained messages
-  // behind SUBACK, for the one before.
+  // Servers answer SUBSCRIBEs in order. A retained message that arrives while one is unanswered
+  // belongs to it or, if the server sends retained messages behind the SUBACK, to the one before.
   get retainHabit(): RetainHabit {
     const [next] = this.requests
-    // Any message may come with RETAIN 1: that says nothing.
+    // With Retain As Published, any message may carry RETAIN 1, so it proves nothing.
     if (this.retainAsPublished) return 0
     if (!next?.sent || next.request.retainHandling === 2) return behind
     return this.grantedQos === undefined ? before : 0
@@ -103,13 +115,13 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
           : both
   }
 
-  /** A consumer reads it, or asks for more. */
+  /** Adds a consumer, or changes its QoS. */
   join(consumer: Consumer, qos: QoS): void {
     this.takers.set(consumer, qos)
     this.#findSole()
   }
 
-  /** A SUBSCRIBE is to be sent for it: gives its place in the packet. */
+  /** Registers a SUBSCRIBE for this filter and returns its entry in the packet. */
   ask(request: SubscriptionRequest, calls: SubscribeFilter['calls']): SubscribeFilter {
     const asked: SubscribeFilter = {
       filter: this.filter,
@@ -124,14 +136,14 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
     return asked
   }
 
-  /** A consumer is gone from it. */
+  /** Removes a consumer. */
   leave(consumer: Consumer): void {
     this.takers.delete(consumer)
     this.audience?.delete(consumer)
     this.#findSole()
   }
 
-  /** What a consumer asked for; undefined when it does not read this. */
+  /** The QoS that a consumer asked for; undefined when it does not read this filter. */
   qosOf(consumer: Consumer): QoS | undefined {
     return this.sole === consumer ? this.soleQos : this.takers.get(consumer)
   }
@@ -143,26 +155,26 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
   }
 }
 
-/** One Topic Filter of a SUBSCRIBE that is queued, or not answered. */
+/** One Topic Filter in a queued or unanswered SUBSCRIBE. */
 export interface SubscribeFilter {
   readonly filter: string
   readonly known: BrokerSubscription
   readonly request: SubscriptionRequest
-  /** The calls whose grants the answer decides, each with whether it waits for retained messages. */
+  /** Calls that the answer settles; the value says whether the call wants retained messages. */
   readonly calls: Map<SubscribeCall, boolean>
-  /** For whom it asks for copies with RETAIN 1, once it has left; undefined: for all. */
+  /** Set on sending: consumers for which it requests retained messages; undefined: all. */
   audience: Set<Consumer> | undefined
-  /** True from when it left to its answer. */
+  /** True between sending and answer. */
   sent: boolean
-  /** True once it is not wanted any more, or has its answer. */
+  /** True once it is no longer wanted or has been answered. */
   withdrawn: boolean
 }
 
-/** These requests are not needed any more: gives the calls that waited for them. */
+/** Withdraws requests that are not needed any more; returns the calls that waited for them. */
 export function withdraw(asked: readonly SubscribeFilter[]): SubscribeCall[] {
   return asked.flatMap((each) => {
     const { requests } = each.known
-    // The oldest has its answer first.
+    // Answers come in order, so this is the usual case.
     if (requests[0] === each) requests.shift()
     else if (!each.withdrawn) requests.splice(requests.indexOf(each), 1)
     each.withdrawn = true
@@ -170,20 +182,23 @@ export function withdraw(asked: readonly SubscribeFilter[]): SubscribeCall[] {
   })
 }
 
-/** One call that subscribes: settled when every filter has its answer, and what its consumer reads to its end. */
+/**
+ * One call of subscribe: settled when every filter is answered. Also records which subscriptions
+ * its consumer reads.
+ */
 export class SubscribeCall {
   readonly consumer: Consumer
-  /** As the caller gave them. */
+  /** The requests as the caller gave them. */
   readonly asked: readonly SubscriptionRequest[]
   readonly requireQos: boolean
   readonly ready: Deferred<Subscription> = deferred()
   /** By filter. */
   readonly grants = new Map<string, Grant>()
-  /** What its consumer reads. */
+  /** The subscriptions that its consumer reads. */
   readonly joined = new Set<BrokerSubscription>()
-  /** Filters without an answer. */
+  /** Number of unanswered filters. */
   open: number
-  /** True once a packet with one of its filters may have left. */
+  /** True once a packet with one of its filters may have been sent. */
   sent = false
   done = false
 
@@ -203,7 +218,7 @@ export class SubscribeCall {
     return this.sent ? 'unknown' : 'not-sent'
   }
 
-  /** The first end counts. */
+  /** Settles the call. */
   settle(error: MqttError | undefined): void {
     this.done = true
     if (error === undefined) this.ready.resolve(this.consumer.subscription)

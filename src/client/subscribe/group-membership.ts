@@ -1,8 +1,9 @@
 /**
- * One consumer as a member of a group, and how it leaves: UNSUBSCRIBE first, then what it has and what the broker still sends is handled, then its
- * subscription ends.
+ * A consumer as a member of a shared subscription, and how it leaves: UNSUBSCRIBE first, then
+ * everything that it holds or the broker still sends is handled, then its subscription ends.
  *
- * It assumes that its readers go on. It must never acknowledge what was not handled, and never unsubscribe what another reader on this client has.
+ * Its readers must keep reading meanwhile. Unhandled messages are never acknowledged, and a filter
+ * that another reader of this client uses is never unsubscribed.
  */
 import { deferred, silent, within } from '../../common/abort.js'
 import { closedError } from '../../common/outcome.js'
@@ -23,51 +24,54 @@ import type {
   Unlisten,
 } from '../options/index.js'
 
-/** Milliseconds between two looks at a reader that is not done. */
+/** Milliseconds between two checks of a reader that is not done. */
 const step = 20
-/** The same, where there is no connection. */
+/** The longest interval while disconnected. */
 const longestStep = 1000
 
-/** Where the broker publishes what waits, checked. */
+/** Where the broker publishes the group's backlog; checked. */
 export interface LagCall {
   readonly topic: string
   readonly read: LagSource['read']
 }
 
-/** The share, and who reads it. */
+/** A shared subscription and one of its readers. */
 export interface Joined {
   readonly client: SharingClient
-  /** As it is subscribed to. */
+  /** With `$share/`, as subscribed. */
   readonly filter: string
   readonly book: ShareBook
   readonly share: LeavingShare
   readonly reader: ShareReader
-  /** Milliseconds. */
+  /** Milliseconds without messages that count as the end. */
   readonly quiet: number
   readonly behind: Required<Pick<ClientAccess, 'platform' | 'session' | 'connections'>>
 }
 
-/** A member that leaves. */
+/** The progress of a member that leaves. */
 interface Departure {
-  /** UNSUBACK is here. */
+  /** Resolves at UNSUBACK. */
   readonly departed: Promise<void>
   readonly handled: Promise<void>
 }
 
 /** A member of a group. */
 export class GroupMembership {
-  /** To be counted up whenever the reader asks for more: two looks that find it idle may have missed a message between them. */
+  /**
+   * Increase whenever the reader asks for more: two checks that both find it idle may have missed a
+   * message in between.
+   */
   moves = 0
-  /** Ends it here, once it is granted. */
+  /** Ends the subscription on this client; set once it is granted. */
   end: (() => Promise<void>) | undefined
-  /** Settles when the broker was asked for its lag. */
+  /** Resolves when the lag topic is subscribed. */
   readonly listening: Promise<Handling> | undefined
   readonly #of: Joined
   #brokerLag: number | undefined
   #leaving: Departure | undefined
   #unwatch: (() => void) | undefined
   #closed = false
-  /** The server has forgotten the session: it sends nothing more of the share. */
+  /** The server has lost the session, so it sends no more messages of the share. */
   #lost = false
 
   constructor(of: Joined, lag: LagCall | undefined) {
@@ -81,32 +85,38 @@ export class GroupMembership {
     this.listening = lag && silent(of.client.listen(lag.topic, hear))
   }
 
-  /** Is there a connection? */
+  /** True while connected. */
   get connected(): boolean {
     return this.#of.behind.session.state === 'connected'
   }
 
-  /** What waits. */
+  /** The messages that wait, here and at the broker. */
   lag(): Lag {
     const { size, unacknowledged, config } = this.#of.reader
-    // Where the application acknowledges, that is the end of a message.
+    // With manual acknowledgement, a message is done once it is settled.
     const inHand = unacknowledged.messages.filter(
       ({ settled }) => config.ack !== 'manual' || !settled,
     )
     return { buffered: size, inHand: inHand.length, broker: this.#brokerLag }
   }
 
-  /** The lag is not asked for any more. */
+  /** Unsubscribes the lag topic. */
   hush(): void {
     this.listening?.then((handling) => handling.unsubscribe()).catch(() => undefined)
   }
 
-  /** Leaves, or joins that: settles at UNSUBACK. @throws MqttError ERR_UNSUBSCRIBE_REFUSED, ERR_CLOSED */
+  /**
+   * Starts to leave, or joins that; resolves at UNSUBACK. @throws MqttError
+   * ERR_UNSUBSCRIBE_REFUSED, ERR_CLOSED
+   */
   unsubscribe(): Promise<void> {
     return this.#leave().departed
   }
 
-  /** The same, and waits until all was handled, no longer than this. @throws MqttError ERR_TIMEOUT, ERR_ABORTED, and as `unsubscribe()` */
+  /**
+   * The same, then waits until everything is handled, for at most `timeout` milliseconds. @throws
+   * MqttError ERR_TIMEOUT, ERR_ABORTED, and as `unsubscribe()`
+   */
   async drain(timeout: number, signal: AbortSignal | undefined): Promise<void> {
     const { handled } = this.#leave()
     const late = deferred<never>()
@@ -132,13 +142,13 @@ export class GroupMembership {
     const { reader, share } = this.#of
     const { takers } = share
     this.hush()
-    // Where others read on, it is theirs.
+    // If others read this filter on this client, the messages are left to them.
     const alone = takers.size === Number(takers.has(reader))
     const departed = silent(alone ? this.#withdraw() : this.#end())
     const handled = silent(departed.then(() => (alone ? this.#finish() : undefined)))
     this.#leaving = { departed, handled }
     departed.catch(() => {
-      // It is a member still.
+      // Leaving failed: it is still a member.
       this.#leaving = undefined
     })
     return this.#leaving
@@ -151,7 +161,7 @@ export class GroupMembership {
   async #withdraw(): Promise<void> {
     const { book, client, filter, share } = this.#of
     if (book.byFilter.get(filter) !== share || share.lingers) return
-    // The client may be leaving it already.
+    // The client may already be unsubscribing it.
     const { state } = share
     share.lingers = true
     this.#unwatch = this.#watch()
@@ -178,10 +188,10 @@ export class GroupMembership {
     this.#of.book.forget(this.#of.share)
   }
 
-  // There is no reader any more: what is left stays unacknowledged until the session ends or is lost.
+  // Without a reader, remaining messages stay unacknowledged until the session ends or is lost.
   async #abandon(): Promise<void> {
     for (let before = -1; before !== this.moves; ) {
-      // It may take long.
+      // Reconnecting may take long, so checks become less frequent.
       for (let delay = step; !this.connected; delay = Math.min(longestStep, delay * 2)) {
         if (this.#closed || this.#lost) return
         await this.#sleep(delay)
@@ -193,7 +203,7 @@ export class GroupMembership {
     if (this.#of.share.requeued.length === 0) this.#forget()
   }
 
-  // Gives what ends it.
+  // Watches the connection; returns a function that stops that.
   #watch(): () => void {
     const { client, reader, share } = this.#of
     const unlisten = [
@@ -201,7 +211,7 @@ export class GroupMembership {
         this.#lost = true
         if (!share.takers.has(reader)) this.#forget()
       }),
-      // What was heard before it says nothing about what comes after it.
+      // Idle time before a disconnect does not count.
       client.on('disconnect', () => {
         this.moves += 1
       }),
@@ -214,7 +224,7 @@ export class GroupMembership {
     }
   }
 
-  // Fulfils when everything was handled and nothing more comes, or when there is no reader any more.
+  // Resolves when everything is handled and nothing more comes, or when the reader is gone.
   async #drained(): Promise<void> {
     const { quiet, reader, share } = this.#of
     const idle = (): boolean => !reader.busy && reader.size === 0
@@ -222,7 +232,7 @@ export class GroupMembership {
       if (this.#closed && !idle()) throw closedError()
       if (idle() && (this.#lost || this.#closed)) return
       const { moves } = this
-      // Without a connection nothing comes, and nothing can be asked.
+      // Without a connection, nothing arrives and the broker cannot be asked.
       if (idle() && this.connected) {
         await this.#turnAround()
         await this.#sleep(quiet)
@@ -231,7 +241,8 @@ export class GroupMembership {
     }
   }
 
-  // A round trip: what the broker sent upon the last acknowledgement is here when it is over.
+  // A round trip with PINGREQ: what the broker sent after the last acknowledgement has arrived by
+  // its end.
   async #turnAround(): Promise<void> {
     const { platform, session, connections } = this.#of.behind
     if (!session.keepAlive.asked) session.ask(platform.now())
@@ -244,9 +255,9 @@ export class GroupMembership {
   }
 }
 
-/** A client of this copy of the package. */
+/** The part of a client that group members need; must come from this copy of the package. */
 export interface SharingClient {
-  /** Settles once, when the client is closed. */
+  /** Resolves once the client is closed. */
   readonly closed: Promise<unknown>
   /** Subscribes at once, in any state. */
   subscription(filters: Filters, options?: SubscribeOptions): Subscription

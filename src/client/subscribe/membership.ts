@@ -1,7 +1,6 @@
 /**
- * Who reads what: the subscriptions that the broker has by Topic Filter, and the consumers here with those that each reads.
- *
- * It sends nothing and settles no call.
+ * Registers the broker's subscriptions by Topic Filter, and the consumers with the subscriptions
+ * that each reads. It sends nothing and settles no call.
  */
 
 import { SparseMap, SparseSet } from '../../common/sparse.js'
@@ -12,17 +11,17 @@ import type { Consumer } from '../deliver/consumer.js'
 import { BrokerSubscription, type SubscribeCall } from './broker-subscription.js'
 import type { SubscribeHost } from './ports.js'
 
-/** With fewer consumers that are gone, nothing is swept. */
+/** Least number of removed consumers that is worth a sweep. */
 const leastSweep = 64
 
 /** Subscriptions and consumers of one client. */
 export class Membership {
   readonly trie = new TopicTrie<BrokerSubscription>()
-  /** By Topic Filter; also those that are being unsubscribed. */
+  /** Subscriptions by Topic Filter, including those being unsubscribed. */
   readonly byFilter = new SparseMap<string, BrokerSubscription>()
-  /** The call that each consumer came with. */
+  /** The call that created each consumer. */
   readonly calls = new SparseMap<Consumer, SubscribeCall>()
-  /** Consumers that are gone from their filters while a turn of theirs runs. */
+  /** Consumers removed from their filters that may still have a turn running. */
   readonly #lingering = new SparseSet<Consumer>()
   #sweepAt = leastSweep
   readonly #host: SubscribeHost
@@ -31,7 +30,7 @@ export class Membership {
     this.#host = host
   }
 
-  /** Consumers of which a turn runs, also those that have left their filters. */
+  /** Consumers with a running turn, including those removed from their filters. */
   get running(): Consumer[] {
     return this.#everyone.filter(({ busy }) => busy)
   }
@@ -40,13 +39,13 @@ export class Membership {
     return [...this.#lingering, ...this.calls.keys()]
   }
 
-  /** The subscription that a new request shares; one that is being unsubscribed is not shared any more. */
+  /** The subscription that a new request can share: not one that is being unsubscribed. */
   current(filter: string): BrokerSubscription | undefined {
     const subscription = this.byFilter.get(filter)
     return subscription?.state === 'leaving' ? undefined : subscription
   }
 
-  /** A new one, in the place of another that is being unsubscribed. */
+  /** Creates a subscription; replaces one that is being unsubscribed. */
   create(
     request: SubscriptionRequest,
     identifier: number | undefined,
@@ -64,7 +63,10 @@ export class Membership {
     return subscription
   }
 
-  /** The broker does not have it any more: what waited for a reader is let go, and readers without another filter end. */
+  /**
+   * The broker no longer has it: waiting messages are released, and consumers without another
+   * filter end.
+   */
   forget(subscription: BrokerSubscription): void {
     const { filter } = subscription
     subscription.state = 'leaving'
@@ -74,49 +76,52 @@ export class Membership {
     this.leaveAll(subscription)
   }
 
-  /** A subscription has lost its last reader. */
+  /** Removes all consumers from a subscription. */
   leaveAll(subscription: BrokerSubscription, error?: MqttError): void {
     for (const consumer of [...subscription.takers.keys()])
       this.leave(consumer, subscription, error)
   }
 
-  /** A consumer does not read a subscription any more. */
+  /** Removes a consumer from a subscription. */
   leave(consumer: Consumer, subscription: BrokerSubscription, error?: MqttError): void {
     subscription.leave(consumer)
     this.calls.get(consumer)?.joined.delete(subscription)
     this.retire(consumer, error)
   }
 
-  /** Without a filter, and without the prospect of one, a consumer ends. */
+  /** Ends a consumer that has no filter left and no request pending. */
   retire(consumer: Consumer, error?: MqttError): void {
     const call = this.calls.get(consumer)
     if (call?.joined.size !== 0 || !call.done) return
-    // What it has when the client ends is handed out, or let go unacknowledged.
+    // While the client ends, buffered messages are handed out or released unacknowledged.
     if (this.#host.states.stopping) return consumer.end(error)
     this.remove(consumer)
     consumer.end(error)
     if (!consumer.attended) consumer.discard(true)
   }
 
-  /** A consumer goes, while a turn of it may run on. */
+  /** Removes a consumer whose turn may still run. */
   remove(consumer: Consumer): void {
     this.calls.delete(consumer)
     const lingering = this.#lingering
     lingering.add(consumer)
-    // Those that are done are forgotten; not at each one, or many would cost a walk each.
+    // Sweeps finished ones when the set has doubled, because each sweep walks all of it.
     if (lingering.size < this.#sweepAt) return
     for (const other of lingering) if (!other.busy && other.size === 0) lingering.delete(other)
     this.#sweepAt = leastSweep + lingering.size * 2
   }
 
-  /** The client is about to end: what came of subscriptions that are left is handed out still, nothing else. */
+  /**
+   * The client is about to end: from now on, only messages of filters that are being left are
+   * handed out.
+   */
   close(): void {
     for (const { consumer, joined } of this.calls.values())
       consumer.close([...joined].some(({ state }) => state === 'leaving'))
     for (const consumer of this.#lingering) consumer.close(true)
   }
 
-  /** Nothing that is buffered is handed out any more: readers end in order. */
+  /** Nothing that is buffered is handed out any more: readers end without an error. */
   letGo(): void {
     for (const consumer of this.#everyone) {
       consumer.close(false, true)
@@ -124,7 +129,7 @@ export class Membership {
     }
   }
 
-  /** The client is over. */
+  /** The client has ended. */
   clear(): void {
     this.calls.clear()
     this.byFilter.clear()

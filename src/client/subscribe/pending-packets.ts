@@ -1,7 +1,6 @@
 /**
- * SUBSCRIBE and UNSUBSCRIBE packets that are queued or not answered: what they hold, and how filters are put into as many as the server takes.
- *
- * Data and pure functions; the traffic is in `subscribe-sender.ts`.
+ * Queued and unanswered SUBSCRIBE and UNSUBSCRIBE packets, and how filters are split into packets
+ * of the size that the server accepts. Data and pure functions; `subscribe-sender.ts` sends them.
  */
 
 import type { Deferred } from '../../common/abort.js'
@@ -20,58 +19,58 @@ import {
   withdraw,
 } from './broker-subscription.js'
 
-/** Bytes of a SUBSCRIBE or UNSUBSCRIBE besides its filters and user properties. */
+/** Upper bound of the bytes of a SUBSCRIBE or UNSUBSCRIBE without filters and user properties. */
 const packetOverhead = 32
 /** Bytes of a filter besides its text. */
 const filterOverhead = 3
-/** Identifiers on file that are not looked through. */
+/** Fewest registered identifiers that are worth a recount. */
 const leastRecount = 64
 
-/** A SUBSCRIBE; before it is first sent it may hold more filters than one packet can. */
+/** A SUBSCRIBE; before it is sent it may hold more filters than fit one packet. */
 export interface PendingSubscribe {
   readonly type: 'subscribe'
   readonly filters: readonly SubscribeFilter[]
   readonly userProperties?: UserProperties | undefined
-  /** As the application chose it. */
+  /** The Subscription Identifier, if the application chose one. */
   readonly identifier?: number | undefined
-  /** It brings back what a lost session had: it is worth nothing on a later connection. */
+  /** It restores subscriptions after a lost session, and is useless on a later connection. */
   readonly restoring?: boolean
-  /** It went for the second time, under another identifier. */
+  /** It is already the second attempt, under another packet identifier. */
   readonly again?: boolean
 }
 
-/** One call that unsubscribes. */
+/** One call of unsubscribe. */
 export interface UnsubscribeCall {
-  /** Its filters, each with the subscription that it had here. */
+  /** Its filters, each with the local subscription. */
   readonly known: ReadonlyMap<string, BrokerSubscription | undefined>
   /** By filter. */
   readonly results: Map<string, UnsubscribeResult>
   readonly answer: Deferred<UnsubscribeResult[]>
-  /** By filter: those at which a connection ended. */
+  /** Suspected filters, on which a connection ended. */
   suspicions?: Map<string, Suspicion>
-  /** True once a packet of it has left. */
+  /** True once one of its packets was sent. */
   sent: boolean
 }
 
-/** An UNSUBSCRIBE; before it is first sent it may hold more filters than one packet can. */
+/** An UNSUBSCRIBE; before it is sent it may hold more filters than fit one packet. */
 export interface PendingUnsubscribe {
   readonly type: 'unsubscribe'
   readonly filters: string[]
   readonly userProperties?: UserProperties | undefined
   readonly call: UnsubscribeCall
-  /** It went for the second time, under another identifier. */
+  /** It is already the second attempt, under another packet identifier. */
   readonly again?: boolean
 }
 
-/** One of both. */
+/** A SUBSCRIBE or an UNSUBSCRIBE. */
 export type PendingPacket = PendingSubscribe | PendingUnsubscribe
 
-/** False once it was withdrawn. */
+/** False for a withdrawn request. */
 export function isWanted(asked: SubscribeFilter | string): boolean {
   return typeof asked === 'string' || !asked.withdrawn
 }
 
-/** What speaks against a filter of this packet. */
+/** The evidence against a filter of this packet. */
 export function suspicionOf(
   packet: PendingPacket,
   asked: SubscribeFilter | string,
@@ -81,7 +80,7 @@ export function suspicionOf(
     : asked.known.suspicion
 }
 
-/** A connection ended before these had an answer. */
+/** A connection ended while these were unanswered: marks all filters as suspects. */
 export function suspect(packet: PendingPacket): void {
   if (packet.type === 'subscribe')
     for (const { known } of packet.filters) known.suspicion ??= { strikes: 0 }
@@ -92,7 +91,7 @@ export function suspect(packet: PendingPacket): void {
   }
 }
 
-/** Nothing that was counted against these holds any more. */
+/** Resets the strikes of all filters. */
 export function exonerate(packet: PendingPacket): void {
   for (const asked of packet.filters) {
     const suspicion = suspicionOf(packet, asked)
@@ -100,17 +99,20 @@ export function exonerate(packet: PendingPacket): void {
   }
 }
 
-/** True for what no call asked for in one packet. */
+/** True for packets whose grouping of filters is this client's choice, not the application's. */
 export function isOurs(packet: PendingPacket): boolean {
   return packet.type === 'unsubscribe' || packet.restoring === true
 }
 
-/** One packet for each Subscription Identifier, with no more filters than `most`, and no more bytes than `room`. */
+/**
+ * Splits a packet: one for each Subscription Identifier, with at most `most` filters and `room`
+ * bytes.
+ */
 export function split(packet: PendingPacket, most: number, room: number): PendingPacket[] {
   const groups: (typeof packet.filters)[number][][] = []
   const open = new Map<unknown, { readonly group: (typeof groups)[number]; bytes: number }>()
   for (const asked of packet.filters) {
-    // What goes once more keeps what it had.
+    // A repeated request keeps its identifier and user properties.
     const { filter, userProperties, identifier } =
       typeof asked === 'string' ? { ...packet, filter: asked, identifier: 0 } : asked.known
     const key = identifier || userProperties
@@ -131,7 +133,7 @@ function sizeOf(pairs: UserProperties = []): number {
   return pairs.reduce((sum, [name, value]) => sum + 5 + utf8Length(name) + utf8Length(value), 0)
 }
 
-/** Why this server cannot be asked for a filter; undefined when it can. */
+/** The reason why this server cannot be asked for a filter; undefined when it can. */
 export function objectionTo(
   { filter, request, calls }: SubscribeFilter,
   packet: PendingSubscribe,
@@ -144,14 +146,14 @@ export function objectionTo(
       : packet.identifier !== undefined
         ? 'properties.subscriptionIdentifier'
         : names.find((name) => Boolean(request[name]))
-  // What is brought back was accepted once: it goes without what only 5.0 has.
+  // A restored subscription was accepted earlier, so 5.0 options are omitted instead of refused.
   if (limits.protocolVersion === 4 && option !== undefined && calls.size > 0)
     return unsupported(option)
   const code = checkFilter(limits, filter, packet.identifier !== undefined)
   return code && optionError(code, 'filter', describe(code, printable(filter)))
 }
 
-/** The packet as it is written, as far as the server takes it. */
+/** The packet to write, without options that the server does not support. */
 export function packetOf(
   packet: PendingPacket,
   packetId: number,
@@ -168,7 +170,7 @@ export function packetOf(
     limits.protocolVersion === 5
       ? {}
       : ({ noLocal: false, retainAsPublished: false, retainHandling: 0 } as const)
-  // One that goes again must not lower what a later one has raised.
+  // A repeated request must not lower the QoS that a later one has raised.
   const subscriptions = packet.filters.map(({ request, known: { qos } }) => ({
     ...request,
     qos,
@@ -182,7 +184,10 @@ export function packetOf(
   }
 }
 
-/** What brings back a subscription: after a loss as it was asked for, otherwise without retained messages that were seen before. */
+/**
+ * A request that restores a subscription: with its own Retain Handling after a loss, otherwise
+ * without retained messages that were already received.
+ */
 export function restoring(subscription: BrokerSubscription, lost: boolean): SubscribeFilter {
   const { filter, qos, noLocal, retainAsPublished, retainHandling: asked } = subscription
   const retainHandling = lost || asked === 2 ? asked : 1
@@ -190,7 +195,10 @@ export function restoring(subscription: BrokerSubscription, lost: boolean): Subs
   return subscription.ask({ filter, qos, noLocal, retainAsPublished, retainHandling }, new Map())
 }
 
-/** What goes again on the next connection, in the same order; what brought a session back does not. */
+/**
+ * Packets to repeat on the next connection, in the same order. Those that only restored
+ * subscriptions are left out.
+ */
 export function unanswered(
   packets: readonly PendingPacket[],
   isOver: (packet: PendingUnsubscribe, filter: string) => boolean,
@@ -208,9 +216,10 @@ export function unanswered(
     .filter(({ filters }) => filters.length > 0)
 }
 
-// Packets that only restore a subscription are made again where needed; calls made meanwhile go on.
+// The filters of an unanswered SUBSCRIBE to repeat. Requests that only restore are left out,
+// because they are created again when needed.
 function askedAgain({ filters, restoring = false }: PendingSubscribe): SubscribeFilter[] {
-  // No call waits for a filter that is being left.
+  // No pending call wants a filter that is being left.
   const isOver = ({ known, calls }: SubscribeFilter): boolean =>
     (restoring && calls.size === 0) ||
     (known.state === 'leaving' && [...calls.keys()].every(({ done }) => done))
@@ -219,15 +228,21 @@ function askedAgain({ filters, restoring = false }: PendingSubscribe): Subscribe
   return filters.filter(isWanted)
 }
 
-/** Where numbering begins, for a random number in [0, 1): identifiers left over from another process of this session shall mean nothing here. */
+/**
+ * The first Subscription Identifier, from a random number in [0, 1), so that identifiers of another
+ * process of this session are unknown here.
+ */
 export function firstIdentifier(random: number): number {
   return 1 + Math.floor(random * (MAXIMUM_VARIABLE_BYTE_INTEGER / 2))
 }
 
-/** Subscription Identifiers: each is used for one SUBSCRIBE at a time (section 3.8.2.1.2). */
+/** Subscription Identifiers: each SUBSCRIBE gets its own (section 3.8.2.1.2). */
 export class Identifiers {
   #next: number
-  /** Identifiers that the application chose itself, and all that were in use when numbering last restarted: ours are new in between. */
+  /**
+   * Identifiers that the application chose, and all that were in use when numbering last wrapped.
+   * `fresh` skips them.
+   */
   readonly #taken = new SparseSet<number>()
   #recountAt = leastRecount
 
@@ -240,7 +255,7 @@ export class Identifiers {
     this.#taken.add(identifier)
   }
 
-  /** One that no subscription has. */
+  /** An identifier that no subscription uses. */
   fresh(subscriptions: Iterable<BrokerSubscription>): number {
     for (;;) {
       const identifier = this.#next
@@ -250,7 +265,7 @@ export class Identifiers {
     }
   }
 
-  // Those that none has any more are forgotten.
+  // Forgets identifiers that no subscription uses any more.
   #recount(subscriptions: Iterable<BrokerSubscription>): void {
     this.#taken.clear()
     for (const { identifier } of subscriptions) this.#taken.add(identifier)

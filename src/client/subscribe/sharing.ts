@@ -1,7 +1,6 @@
 /**
- * What a call asks for, and what the broker says: which requests can share one subscription there, and what a reason code grants.
- *
- * Pure functions.
+ * Which requests can share one subscription at the broker, and what a reason code grants. Pure
+ * functions.
  */
 
 import { optionError } from '../../common/schema.js'
@@ -15,7 +14,10 @@ type Shared = Pick<SubscriptionRequest, 'noLocal' | 'retainAsPublished'> & {
   readonly identifier?: number
 }
 
-/** In what a request differs from those that share a subscription; undefined where it can share it as it is. */
+/**
+ * The option in which a request differs from an existing subscription; undefined when it can share
+ * it.
+ */
 export function difference(
   mine: Shared,
   asked: SubscriptionRequest,
@@ -30,7 +32,9 @@ export function difference(
     : `subscriptionIdentifier ${mine.identifier}, not ${identifier}`
 }
 
-/** The server has one subscription on a filter, with one value of each. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
+/**
+ * The server keeps one value of each option per filter. @throws MqttError ERR_SUBSCRIPTION_CONFLICT
+ */
 export function assertShared(mine: Shared, asked: SubscriptionRequest, identifier?: number): void {
   const text = difference(mine, asked, identifier)
   const code = 'ERR_SUBSCRIPTION_CONFLICT'
@@ -38,7 +42,7 @@ export function assertShared(mine: Shared, asked: SubscriptionRequest, identifie
     throw optionError(code, 'filter', describe(code, `${printable(asked.filter)} has ${text}`))
 }
 
-/** The lower Retain Handling asks for more. */
+/** Applies the lower Retain Handling, which asks for more. */
 export function wantRetained(
   request: { retainHandling: 0 | 1 | 2 },
   { retainHandling }: { readonly retainHandling: 0 | 1 | 2 },
@@ -46,7 +50,7 @@ export function wantRetained(
   if (retainHandling < request.retainHandling) request.retainHandling = retainHandling
 }
 
-/** One request for each filter: those that name the same are merged. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
+/** Merges requests for the same filter into one. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
 export function merged(asked: readonly SubscriptionRequest[]): SubscriptionRequest[] {
   const byFilter = new Map<string, SubscriptionRequest>()
   for (const request of asked) {
@@ -59,7 +63,10 @@ export function merged(asked: readonly SubscriptionRequest[]): SubscriptionReque
   return [...byFilter.values()]
 }
 
-/** What a SUBACK reason code means for a filter (section 3.9.3); `error` says more of a refusal. */
+/**
+ * The grant for a SUBACK reason code (section 3.9.3); `error` replaces the default error of a
+ * refusal.
+ */
 export function grantOf(filter: string, reasonCode: number, error?: MqttError): Grant {
   const refused = reasonCode >= 0x80
   if (refused) error ??= refusal('ERR_SUBSCRIBE_REFUSED', reasonCode, undefined, SUBACK)

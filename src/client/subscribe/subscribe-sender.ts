@@ -1,8 +1,9 @@
 /**
- * Sends SUBSCRIBE and UNSUBSCRIBE: in the order of the calls, as far as there are a connection and packet identifiers, again on the next connection
- * where a lost one left them without an answer.
+ * Sends SUBSCRIBE and UNSUBSCRIBE in the order of the calls, as connection and packet identifiers
+ * allow, and repeats unanswered ones on the next connection.
  *
- * What an answer means is the registry's matter. It must never send on one connection what it has sent there already.
+ * `Answers` decides what an answer means. Nothing is sent twice on one connection, except after
+ * reason code 0x91 (see `repeat`).
  */
 
 import { tally } from '../../common/counters.js'
@@ -31,44 +32,56 @@ import type { SubscribeHost } from './ports.js'
 import { Trial } from './trial.js'
 import { answerUnsubscribe, isSuperseded, type Unsubscriber } from './unsubscribing.js'
 
-/** A shorter queue is not swept for packets that are not needed any more. */
+/** A shorter queue is not swept for withdrawn packets. */
 const leastSweep = 64
-/** Filters in a packet of our own making that any server takes: AWS IoT takes no more. */
+/** Number of filters that any server accepts in a packet composed here. AWS IoT allows no more. */
 const usualFilters = 8
-/** DISCONNECT reason codes that say no to a filter: Not authorized, Topic Filter invalid, Shared and Wildcard Subscriptions not supported. */
+/**
+ * DISCONNECT reason codes that reject a filter: Not authorized, Topic Filter invalid, Shared and
+ * Wildcard Subscriptions not supported.
+ */
 const refusals: readonly (number | undefined)[] = [0x87, 0x8f, 0x9e, 0xa2]
 
-/** A filter that was granted before is refused after so many times as many connections: servers that are overloaded end connections, too. */
+/**
+ * A filter that was granted before needs this factor more strikes to be refused, because overloaded
+ * servers end connections, too.
+ */
 const oftenGranted = 2
 
-/** What becomes of requests. */
+/** What happens to requests. */
 export interface Answers extends Unsubscriber {
-  /** The server ends connections instead of an answer to a packet with one filter: it is refused. */
+  /**
+   * The server ends connections instead of answering this packet, which has one filter: treat it as
+   * refused.
+   */
   handleRefusal(packet: PendingPacket, cause: MqttError): void
-  /** This one is left before it was answered, and not sent any more. */
+  /** This request's filter is being left; it is not sent any more. */
   giveUp(asked: SubscribeFilter): void
-  /** These are not asked for: a call fails with all of its filters, what was to be brought back one by one. */
+  /**
+   * These requests cannot be made. A call fails with all of its filters; restored subscriptions
+   * fail one by one.
+   */
   refuse(asked: readonly SubscribeFilter[], error: MqttError, restoring: boolean | undefined): void
 }
 
-/** Packets on their way. */
+/** The SUBSCRIBE and UNSUBSCRIBE packets of one client. */
 export class SubscribeSender {
-  /** One for each call, oldest first. */
+  /** Packets as called for, oldest first. */
   readonly #queue = new Ring<PendingPacket>()
-  /** Those of the oldest call, as the server takes them. */
+  /** The oldest of them, split as the server requires. */
   readonly #next = new Ring<PendingPacket>()
-  /** Those at which a connection ended, one filter in each: what was blamed least comes first. */
+  /** Suspects, one filter in each packet, fewest strikes first. */
   readonly #suspects: PendingPacket[] = []
-  /** Without an answer. */
+  /** Sent and unanswered, by packet identifier. */
   readonly #sent = new SparseMap<number, PendingPacket>()
   #sweepAt = leastSweep
   readonly #host: SubscribeHost
   readonly #answers: Answers
   readonly #identifiers: Identifiers
   readonly #trial: Trial
-  /** Most filters in a packet of our own making. */
+  /** Most filters in a packet composed here. */
   #most = usualFilters
-  /** Where that was learned. */
+  /** The endpoint that `#most` was learnt on. */
   #endpoint: string
 
   constructor(host: SubscribeHost, answers: Answers, firstIdentifier: number) {
@@ -79,12 +92,12 @@ export class SubscribeSender {
     this.#endpoint = host.connections.dialled.endpoint
   }
 
-  /** Something waits to be sent. */
+  /** True when a packet waits to be sent. */
   get waiting(): boolean {
     return this.#queue.length + this.#suspects.length > 0
   }
 
-  /** A packet leaves with everything else of this turn. */
+  /** Queues a packet; it is sent with everything else of this turn. */
   push(packet: PendingPacket): void {
     if (this.#queue.length >= this.#sweepAt) {
       refill(
@@ -97,7 +110,7 @@ export class SubscribeSender {
     this.#host.connections.connection?.writer.queueFlush()
   }
 
-  /** What was sent under this identifier; it has its answer now. */
+  /** Removes and returns the packet that was answered under this identifier. */
   take(packetId: number): PendingPacket | undefined {
     const packet = this.#sent.get(packetId)
     if (packet === undefined) return undefined
@@ -106,19 +119,22 @@ export class SubscribeSender {
     return packet
   }
 
-  /** The same, where the answer does not fit what was sent. */
+  /** The same for an answer that does not match the request. */
   takeMismatched(packetId: number): PendingPacket | undefined {
     const packet = this.take(packetId)
     if (packet !== undefined) this.#handleUnanswered([packet])
     return packet
   }
 
-  /** The server took so many filters in one packet. */
+  /** The server accepted this many filters in one packet. */
   handleAnswered({ filters }: PendingPacket): void {
     this.#most = Math.max(this.#most, filters.length)
   }
 
-  /** The server uses its identifier for a message of its own: once more under another one. False when that was tried. */
+  /**
+   * The server reported the identifier as in use by itself: sends the packet again under another.
+   * False when that was already tried.
+   */
   repeat(packet: PendingPacket, packetId: number): boolean {
     const { connections, session } = this.#host
     if (packet.again || connections.connection === undefined) return false
@@ -127,7 +143,7 @@ export class SubscribeSender {
     return true
   }
 
-  /** Puts what brings subscriptions back before everything else. */
+  /** Puts requests that restore subscriptions before everything else. */
   restore(filters: readonly SubscribeFilter[]): void {
     refill(this.#queue, [{ type: 'subscribe', filters, restoring: true }, ...this.#queue.drain()])
   }
@@ -139,14 +155,14 @@ export class SubscribeSender {
     this.#endpoint = endpoint
   }
 
-  /** The client is about to end: nothing is tried any more. */
+  /** The client is about to end: suspects are not tried any more, but sent. */
   close(): void {
     if (this.#suspects.length === 0) return
     refill(this.#queue, this.#suspects.splice(0))
     this.flush()
   }
 
-  /** Nothing is sent any more: calls that wait reject. */
+  /** The client has ended: waiting unsubscribe calls reject. */
   end(reason: MqttError): void {
     this.#trial.stop()
     for (const packet of this.#takeAll())
@@ -154,7 +170,7 @@ export class SubscribeSender {
         packet.call.answer.reject(withOutcome(reason, packet.call.sent ? 'unknown' : 'not-sent'))
   }
 
-  // Those that were sent first.
+  // All packets, sent ones first.
   #takeAll(): PendingPacket[] {
     const all = [
       ...this.#sent.values(),
@@ -166,10 +182,11 @@ export class SubscribeSender {
     return all
   }
 
-  /** Sends what waits, as far as there are a connection and packet identifiers. */
+  /** Sends what waits, as connection and packet identifiers allow. */
   flush(): void {
     const { connections, session } = this.#host
-    // What was settled before leaves before: brokers are about that take the identifier of a message in flight for one of ours.
+    // Acknowledgements leave first: some brokers confuse the identifier of an unacknowledged
+    // message of theirs with one of ours.
     if (this.#next.length + this.#queue.length > 0) connections.connection?.writer.writeAcks()
     while (
       connections.connection !== undefined &&
@@ -183,12 +200,15 @@ export class SubscribeSender {
     }
   }
 
-  /** What the end of the connection says about what has no answer. */
+  /** What the end of the connection says about unanswered requests. */
   blame(error: MqttError): Blame {
     return this.#trial.blame(error, this.#sent.size)
   }
 
-  /** The connection is over: what has no answer is sent again on the next one, in the same order; what brought a session back, as that needs. */
+  /**
+   * The connection is lost: unanswered requests are repeated on the next one in the same order,
+   * except those that only restored subscriptions.
+   */
   handleLost(error: MqttError, blame: Blame): void {
     const sent = [...this.#sent.values()]
     this.#handleUnanswered(sent)
@@ -205,13 +225,13 @@ export class SubscribeSender {
     if (refused !== undefined) this.#answers.handleRefusal(refused, error)
   }
 
-  // They may hold more filters than the server takes.
+  // The packet may have held more filters than the server accepts: later ones hold half.
   #handleUnanswered(packets: readonly PendingPacket[]): void {
     if (packets.some((packet) => isOurs(packet) && packet.filters.length > 1))
       this.#most = Math.max(1, Math.floor(this.#most / 2))
   }
 
-  // It is to blame for the end of the connection: once too often?
+  // Counts a strike; true when the filter is to be treated as refused.
   #isRefused(packet: PendingPacket, { reasonCode }: MqttError): boolean {
     const { poisonAfter } = this.#host.options.subscriptions
     const [asked] = packet.filters
@@ -232,17 +252,17 @@ export class SubscribeSender {
     )
   }
 
-  // There are some while there is a connection.
+  // Only called while connected.
   get #limits(): Negotiated {
     return this.#host.session.negotiated as Negotiated
   }
 
-  // Makes packets of the oldest call; false without one.
+  // Splits the oldest waiting packet; false when there is none.
   #prepare(): boolean {
     const packet = this.#queue.peek()
     if (packet === undefined) return false
     const filters = packet.type === 'subscribe' ? this.#allowed(packet) : packet.filters
-    // A refusal may have ended the connection: then the packet is made again.
+    // A refusal may have ended the connection and refilled the queue.
     if (this.#queue.peek() !== packet) return true
     this.#queue.shift()
     const { maxFiltersPerSubscribe } = this.#host.options
@@ -265,12 +285,13 @@ export class SubscribeSender {
     return true
   }
 
-  // It goes last and alone.
+  // Queues a suspect, to be sent alone after everything else.
   #putAside(packet: PendingPacket): void {
     const suspicion = suspicionOfFirst(packet)
     const { strikes } = suspicion
     if (packet.type === 'unsubscribe' && this.#host.states.stopping) {
-      // While the client ends there is no time for that: it goes once more with the others.
+      // While the client ends there is no time for trials: a suspect UNSUBSCRIBE is sent once more
+      // with the others.
       suspicion.strikes = 1
       if (strikes === 0) this.#next.push(packet)
       else packet.call.answer.reject(withOutcome(closedError(), 'unknown'))
@@ -282,14 +303,14 @@ export class SubscribeSender {
     this.#suspects.splice(at, 0, packet)
   }
 
-  // Sends the next suspect, when its time has come, or gives it up; false when neither is to be done now.
+  // Sends the next suspect if its time has come; false when there is nothing to do now.
   #try(): boolean {
     const [packet] = this.#suspects
     const { connections, states } = this.#host
     if (packet === undefined || states.stopping) return false
     const over = this.#isOver(packet)
     if (!over && !this.#trial.admits(suspicionOfFirst(packet), this.#sent.size)) return false
-    // The connection may have ended meanwhile.
+    // The check may have ended the connection.
     if (packet !== this.#suspects[0]) return true
     this.#suspects.shift()
     if (over) return true
@@ -299,7 +320,7 @@ export class SubscribeSender {
     return true
   }
 
-  // What was left, or subscribed to again, while it waited, is not sent.
+  // True when the filter was left, or subscribed again, while the suspect waited: it is not sent.
   #isOver(packet: PendingPacket): boolean {
     if (packet.type === 'unsubscribe')
       return isSuperseded(this.#answers, packet, packet.filters[0] as string)
@@ -308,7 +329,7 @@ export class SubscribeSender {
     return asked.withdrawn
   }
 
-  // What the server said it does not have is refused before a byte is sent.
+  // Refuses what the server does not support before a byte is sent, and returns the rest.
   #allowed(packet: PendingSubscribe): SubscribeFilter[] {
     const wanted = packet.filters.filter(isWanted)
     for (const asked of wanted) {
@@ -336,7 +357,7 @@ export class SubscribeSender {
   #send(packet: PendingPacket): void {
     const { connections, session } = this.#host
     const packetId = session.sendWindow.request(packet.type, packet.filters.length)
-    // On file before it is written: a listener of `packet` may leave again.
+    // Registered before it is written, because a `packet` listener may unsubscribe.
     this.#sent.set(packetId, packet)
     if (packet !== this.#trial.alone) this.#trial.alone = undefined
     tally(this.#host, `${packet.type}s`)
@@ -350,7 +371,7 @@ export class SubscribeSender {
       session.sendWindow.withdraw(packetId)
       this.#sent.delete(packetId)
       this.#trial.alone = undefined
-      // Not a byte of it left: there is nothing to undo.
+      // None of its bytes left, so there is nothing to undo.
       for (const { known } of fresh) known.state = 'new'
       if (packet.type === 'subscribe')
         this.#answers.refuse(packet.filters, error as MqttError, packet.restoring)
@@ -363,7 +384,7 @@ function refill(queue: Ring<PendingPacket>, packets: readonly PendingPacket[]): 
   for (const packet of packets) queue.push(packet)
 }
 
-// Of a packet with one filter. Another request for that may have been answered meanwhile.
+// The suspicion of a packet with one filter; another request may have cleared it meanwhile.
 function suspicionOfFirst(packet: PendingPacket): Suspicion {
   return suspicionOf(packet, packet.filters[0] as string | SubscribeFilter) ?? { strikes: 0 }
 }
@@ -373,7 +394,7 @@ function handleSent(asked: SubscribeFilter): void {
   asked.sent = true
   if (known.state === 'new') known.state = 'sent'
   for (const call of calls.keys()) call.sent = true
-  // What brings a subscription back is for all who read it.
+  // A restored subscription is for all its consumers.
   const isForAll = calls.size === 0 || known.unconfirmed
   const waiting = [...calls].filter(([, retained]) => retained).map(([{ consumer }]) => consumer)
   asked.audience = isForAll ? undefined : new Set(waiting)

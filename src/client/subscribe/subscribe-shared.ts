@@ -1,7 +1,9 @@
 /**
- * `subscribeShared` and `listenShared`: consumers that are members of a group (section 4.8.2), with what a fleet of processes needs.
+ * `subscribeShared` and `listenShared`: consumers as members of a group (section 4.8.2), with lag
+ * and draining for fleets of processes.
  *
- * They stand on the public side of a client, and on `ClientAccess` for the leaving. What the caller gave is never written to.
+ * They use the public side of a client, and `ClientAccess` for leaving. The caller's objects are
+ * never changed.
  */
 
 import { silent } from '../../common/abort.js'
@@ -36,7 +38,9 @@ import type {
 } from '../options/index.js'
 import { GroupMembership, type LagCall, type SharingClient } from './group-membership.js'
 
-/** Milliseconds that `drain()` waits, and those in which nothing may come. */
+/**
+ * Defaults in milliseconds: the timeout of `drain()`, and the time without messages that ends it.
+ */
 const patience = 30_000
 const usualQuiet = 250
 
@@ -50,15 +54,15 @@ const drainCall = /* @__PURE__ */ object<{ timeout: number; signal: AbortSignal 
   signal: /* @__PURE__ */ optional(signal),
 })
 
-/** What was asked for, checked. */
+/** A checked call. */
 interface SharedCall {
   readonly client: SharingClient
   readonly behind: ClientAccess
-  /** As it is subscribed to. */
+  /** With `$share/`, as subscribed. */
   readonly filter: string
   readonly quiet: number
   readonly lag: LagCall | undefined
-  /** What the client checks. */
+  /** The remaining options, which the client checks. */
   readonly options: object
 }
 
@@ -100,7 +104,7 @@ export async function subscribeShared(
   const call = checkedCall(client, group, filter, options)
   const subscription = client.subscription(call.filter, call.options)
   const member = memberOf(call)
-  // A loop asks for more by these two.
+  // Loops call these two for each message.
   for (const name of ['next', 'read'] as const) {
     const ask = subscription[name] as (given?: NextOptions) => unknown
     const value = (given?: NextOptions): unknown => {
@@ -135,12 +139,12 @@ export async function listenShared(
   return join(member, granted, () => undefined)
 }
 
-/** The consumer that was made in this turn; undefined where the call has failed. */
+/** The member for the consumer that this call just created; undefined when the call has failed. */
 function memberOf({ client, behind, filter, quiet, lag }: SharedCall): GroupMembership | undefined {
   const { platform, subscriptions, session, connections } = behind as Required<ClientAccess>
   const book = subscriptions.membership
   const share = book.byFilter.get(filter)
-  // Who came last.
+  // The newest consumer.
   const reader = share && [...share.takers.keys()].at(-1)
   return (
     reader &&
@@ -151,7 +155,7 @@ function memberOf({ client, behind, filter, quiet, lag }: SharedCall): GroupMemb
   )
 }
 
-/** Gives the handle when it is granted, and its lag is known. `disown`: it will not be read any more. */
+/** Returns the handle once it is granted and its lag topic is subscribed. `disown` ends reading. */
 async function join<H extends Subscription | Handling>(
   member: GroupMembership | undefined,
   granted: Promise<H>,
@@ -165,13 +169,13 @@ async function join<H extends Subscription | Handling>(
     member?.hush()
     throw error
   }
-  // It was granted: it is there.
+  // After the grant there is a member.
   const here = member as GroupMembership
   here.end = handle.unsubscribe.bind(handle)
   const dispose = async (): Promise<void> => {
     disown()
     const drained = silent(here.drain(patience, undefined))
-    // A block does not end late because there is no connection.
+    // Disposal does not wait for a connection.
     if (here.connected) await drained
   }
   try {

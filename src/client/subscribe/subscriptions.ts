@@ -1,8 +1,9 @@
 /**
- * Subscribing: consumers over shared subscriptions of the broker, and the SUBSCRIBE packets that follow from them.
+ * Subscribing: consumers over the broker's shared subscriptions, and the SUBSCRIBE packets that
+ * they need.
  *
- * Packets leave in the order of the calls, those of one turn together where they concern one filter. It must never leave a call unsettled:
- * every one ends with its answer, its abort, or the end of the client.
+ * Packets are sent in the order of the calls; requests of one turn for the same filter are
+ * combined. Every call settles: with its answer, its abort, or the end of the client.
  */
 
 import { aborted, onAbort, rejected, silent } from '../../common/abort.js'
@@ -34,7 +35,7 @@ import { assertShared, difference, grantOf, merged, wantRetained } from './shari
 import { type Answers, SubscribeSender } from './subscribe-sender.js'
 import { answerUnsubscribe, depart, unsubscribe } from './unsubscribing.js'
 
-/** The SUBSCRIBE that a call comes to. */
+/** The SUBSCRIBE that a call needs. */
 type Asking = Pick<PendingSubscribe, 'identifier' | 'userProperties'> & {
   readonly filters: SubscribeFilter[]
 }
@@ -43,12 +44,14 @@ type Asking = Pick<PendingSubscribe, 'identifier' | 'userProperties'> & {
 export class Subscriptions implements Answers {
   readonly host: SubscribeHost
   readonly membership: Membership
-  /** Undefined before the first request. */
+  /** Undefined until the first request. */
   senderIfUsed: SubscribeSender | undefined
-  /** Where Subscription Identifiers begin. */
+  /** The first Subscription Identifier. */
   readonly #firstIdentifier: number
   openUnsubscribes = 0
-  /** They hear of the end of the client: their handlers still run although the subscription is over. */
+  /**
+   * Called at the end of the client: handlers that still run although their subscription is over.
+   */
   readonly unfinished = new SparseSet<() => void>()
 
   constructor(host: SubscribeHost) {
@@ -70,7 +73,10 @@ export class Subscriptions implements Answers {
     return this.membership.calls.keys()
   }
 
-  /** Adds a consumer: routed at once, granted when `ready` settles. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
+  /**
+   * Adds a consumer: messages reach it at once; `ready` resolves when it is granted. @throws
+   * MqttError ERR_SUBSCRIPTION_CONFLICT
+   */
   subscribe(
     consumer: Consumer,
     asked: readonly SubscriptionRequest[],
@@ -95,7 +101,7 @@ export class Subscriptions implements Answers {
     if (consumer.config.lifetime === 'borrowed') this.host.router.borrowers.add(consumer)
     if (packet.filters.length > 0) this.sender.push({ type: 'subscribe', ...packet })
     this.host.router.handleJoined(consumer, call.joined)
-    // Its grant is ours, as soon as there is one.
+    // These filters need no SUBSCRIBE: their grant is that of the existing subscription.
     for (const { filter } of asIs) {
       const subscription = this.membership.byFilter.get(filter)
       const pending = subscription?.requests.at(-1)
@@ -108,7 +114,10 @@ export class Subscriptions implements Answers {
     return promise
   }
 
-  /** Takes a consumer off its filters; the last one on a filter unsubscribes. Settles when the broker has answered. */
+  /**
+   * Removes a consumer from its filters; the last one on a filter unsubscribes it. Resolves when
+   * the broker has answered.
+   */
   async leave(consumer: Consumer): Promise<void> {
     const answers: (Promise<UnsubscribeResult[]> | [])[] = []
     const last: string[] = []
@@ -122,7 +131,7 @@ export class Subscriptions implements Answers {
     if (error !== undefined) throw error
   }
 
-  /** The consumer is gone: its filters stay (detach), or go where it was the last. */
+  /** A consumer is gone: filters that it alone read are unsubscribed or, after `detach`, kept. */
   drop(consumer: Consumer, how: 'unsubscribe' | 'detach'): void {
     const call = this.membership.calls.get(consumer)
     this.membership.remove(consumer)
@@ -132,7 +141,7 @@ export class Subscriptions implements Answers {
       subscription.leave(consumer)
       subscription.kept ||= how === 'detach'
     }
-    // What has not left is not sent any more, whatever becomes of the rest.
+    // A SUBSCRIBE that was not sent yet is dropped in both cases.
     const goes = ({ state }: BrokerSubscription): boolean =>
       how === 'detach' ? state === 'new' : state !== 'leaving'
     const empty = subscriptions.filter(
@@ -141,11 +150,11 @@ export class Subscriptions implements Answers {
     if (empty.length > 0) depart(this, empty)
   }
 
-  /** A SUBACK or UNSUBACK for a request of ours. */
+  /** A SUBACK or UNSUBACK came in. */
   handleAnswer({ packetId, reasonCodes }: SubackPacket | UnsubackPacket): void {
     const packet = this.sender.take(packetId)
     if (packet === undefined) return
-    // Packet Identifier in use: some servers have one set of them for both directions.
+    // Packet Identifier in use: some servers share one set of identifiers between both directions.
     const inUse = reasonCodes[0] === 0x91 && reasonCodes.every((code) => code === 0x91)
     if (inUse && this.#isLatest(packet) && this.sender.repeat(packet, packetId)) return
     this.sender.handleAnswered(packet)
@@ -156,14 +165,17 @@ export class Subscriptions implements Answers {
     this.sender.flush()
   }
 
-  // False when a later call has changed what this packet was about.
+  // False when a later call has changed the state of these filters.
   #isLatest(packet: PendingPacket): boolean {
     if (packet.type === 'subscribe')
       return packet.filters.every(({ known }) => known.state !== 'leaving')
     return packet.filters.every((filter) => this.membership.current(filter) === undefined)
   }
 
-  /** The client is about to end: shared filters are left when `leaving`. What came of filters that are left is handed out still, nothing else. */
+  /**
+   * The client is about to end. With `leaving`, shared filters are unsubscribed. From now on, only
+   * messages of filters that are being left are handed out.
+   */
   close(leaving: boolean): void {
     const shared = [...this.membership.byFilter.values()].filter(
       (subscription) =>
@@ -196,7 +208,10 @@ export class Subscriptions implements Answers {
     for (const call of withdraw([asked])) this.#grant(call, grant)
   }
 
-  /** The connection ends because of an answer that cannot be right: that call is over, or it would be so on every connection. */
+  /**
+   * An answer did not match its request, which ends the connection. The call fails, because
+   * repeating it would end every connection.
+   */
   handleMismatch(packetId: number, cause: MqttError): void {
     const packet = this.senderIfUsed?.takeMismatched(packetId)
     const error = withOutcome(cause, 'unknown')
@@ -204,7 +219,10 @@ export class Subscriptions implements Answers {
     else if (packet !== undefined) answerUnsubscribe(this, packet, [], error)
   }
 
-  /** A connection is up: subscriptions that the server does not have, or may not have, are made again before anything else. */
+  /**
+   * A connection is up: subscriptions that the server has lost, or may not have, are restored
+   * before anything else.
+   */
   handleConnected(lost: boolean): void {
     const { resubscribe } = this.host.options
     const all = lost || resubscribe === 'always'
@@ -213,7 +231,7 @@ export class Subscriptions implements Answers {
     for (const subscription of this.membership.byFilter.values()) {
       const { state, unconfirmed, requests } = subscription
       if (state !== 'active' || !(all || unconfirmed)) continue
-      // What has a request of its own waiting needs no other.
+      // A waiting request restores it as well.
       if (requests.length === 0) filters.push(restoring(subscription, lost || unconfirmed))
       subscription.unconfirmed ||= lost
       if (lost) for (const { request } of requests) wantRetained(request, subscription)
@@ -221,7 +239,10 @@ export class Subscriptions implements Answers {
     if (filters.length > 0) this.sender.restore(filters)
   }
 
-  /** The client is over: readers end with `error` (undefined: in order), calls that wait reject with `reason`. */
+  /**
+   * The client has ended: readers end with `error` (undefined: without one), pending calls reject
+   * with `reason`.
+   */
   end(error: MqttError | undefined, reason: MqttError): void {
     const calls = [...this.membership.calls.values()]
     this.senderIfUsed?.end(reason)
@@ -231,7 +252,8 @@ export class Subscriptions implements Answers {
     this.membership.clear()
   }
 
-  // True when a SUBSCRIBE is needed for it; where it is not, the broker's subscription is good enough.
+  // True when a SUBSCRIBE is needed for this filter; false when the existing subscription is
+  // sufficient.
   #join(request: SubscriptionRequest, call: SubscribeCall, packet: Asking): boolean {
     const { identifier, userProperties } = packet
     const subscription =
@@ -240,7 +262,7 @@ export class Subscriptions implements Answers {
     call.joined.add(subscription)
     const first = subscription.state === 'new'
     const retainHandling = first || request.retainHandling === 0 ? request.retainHandling : 2
-    // Without a reader the next SUBSCRIBE may replace its options.
+    // Only a subscription without readers can differ here: the next SUBSCRIBE replaces its options.
     const changed = difference(subscription, request, identifier) !== undefined
     if (changed)
       Object.assign(subscription, request, { identifier: identifier ?? subscription.identifier })
@@ -263,10 +285,11 @@ export class Subscriptions implements Answers {
     return true
   }
 
-  // A subscription that cannot be brought back is over, for all who read it.
+  // Ends a subscription that cannot be restored, for all its readers.
   #dismiss(subscription: BrokerSubscription, error: MqttError): void {
     for (const call of withdraw([...subscription.requests])) this.#fail(call, error)
-    // A resumed session may still hold it: until the server has removed it, its messages go to no other reader.
+    // A resumed session may still have it: its messages go to no other reader until the server has
+    // removed it.
     this.membership.leaveAll(subscription, error)
     if (this.host.session.negotiated?.sessionPresent) depart(this, [subscription])
     else this.membership.forget(subscription)
@@ -287,12 +310,12 @@ export class Subscriptions implements Answers {
       if (subscription.state === 'sent') subscription.state = 'active'
     }
     const { state, unconfirmed, requests } = subscription
-    // The server does not have it: it never did, or it has forgotten it.
+    // The server does not have it: it never did, or has lost it.
     const gone =
       error !== undefined &&
       requests.length === 0 &&
       (state === 'sent' || (unconfirmed && state === 'active'))
-    // What came in already goes back where it was, if it can.
+    // Set first, so that messages already received are put back instead of going to other readers.
     if (gone) subscription.state = 'leaving'
     for (const call of calls) this.#grant(call, grant)
     if (gone && unconfirmed) this.#dismiss(subscription, error)
@@ -306,7 +329,7 @@ export class Subscriptions implements Answers {
     const subscription = this.membership.byFilter.get(grant.filter)
     if (grant.error !== undefined && subscription !== undefined) {
       this.membership.leave(call.consumer, subscription)
-      // The reader before has left it to this one.
+      // Its other readers have left meanwhile.
       if (subscription.takers.size === 0 && subscription.state !== 'leaving' && !subscription.kept)
         depart(this, [subscription])
     }
@@ -315,7 +338,7 @@ export class Subscriptions implements Answers {
 
   #complete(call: SubscribeCall): void {
     const { asked, consumer, grants } = call
-    // In the order asked: a filter that was named twice has one.
+    // In the order of the call; a filter that was named twice has one grant.
     const granted = asked.map(({ filter }) => grants.get(filter) as Grant)
     consumer.subscription.granted = Object.freeze(granted)
     const lowered =
@@ -334,14 +357,15 @@ export class Subscriptions implements Answers {
     this.membership.retire(consumer)
   }
 
-  // A subscription that is refused ends for its reader too. Its waiting messages were never handed out: they are given back.
+  // Ends the consumer of a refused call. Its buffered messages were never handed out, so they are
+  // given back.
   #fail(call: SubscribeCall, error: MqttError): void {
     if (call.done) return
     const { consumer } = call
     call.settle(error)
     const unseen = consumer.discard(false)
     consumer.end(error)
-    // What a durable session subscribed to earlier is not taken away by a call that failed.
+    // A failed call does not remove what a persistent session subscribed to earlier.
     this.drop(consumer, this.host.options.cleanStart ? 'unsubscribe' : consumer.config.onExit)
     this.host.router.requeue(unseen)
   }
@@ -354,11 +378,11 @@ export class Subscriptions implements Answers {
     for (const call of withdraw(asked)) this.#fail(call, error)
     for (const { known: subscription, calls, sent } of asked) {
       const { requests, state, grantedQos, unconfirmed } = subscription
-      // What only a lost session requires is restored on the next connection.
+      // The request only restored a lost session: it is restored on the next connection.
       if (requests.length > 0 || calls.size === 0) continue
       if ((sent || state === 'new') && grantedQos === undefined)
         this.membership.forget(subscription)
-      // It would have brought back what the server may not have.
+      // The aborted SUBSCRIBE would have restored a filter that the server may not have.
       else if (unconfirmed && state === 'active') this.#dismiss(subscription, error)
     }
   }

@@ -1,11 +1,14 @@
 /**
- * Tries filters at which a connection ended, one at a time: one that the server does not bear must not stop everything else.
+ * Tries suspected filters one at a time, so that one filter on which the server ends connections
+ * does not block everything else.
  *
- * A suspect is sent alone: behind the answers to all other requests and to a PINGREQ, so that the connection is known to work, and in a moment at which
- * no message is on its way, if there is one. When the peer ends the connection then, that filter is to blame. The next trial waits until a connection has
- * lived twice as long as the one before. Strikes count only in a row: a connection that the peer ends at any other time shows that connections end by
- * themselves, as they do where a server is overloaded, and counting starts again for all. A filter that was granted before needs twice as many. It
- * must never blame a filter for a connection that we ended.
+ * A suspect is sent alone: after all other requests and a PINGREQ were answered, which proves the
+ * connection, and if possible while no message is in flight. If the server then ends the
+ * connection, the filter is blamed. The next trial waits until a connection has lived twice as long
+ * as the previous one. Strikes must be consecutive: if the server ends a connection at any other
+ * time, it does so regardless of filters (as overloaded servers do), and all counts restart. A
+ * filter that was granted before needs twice as many strikes. A filter is never blamed for a
+ * connection that this client ended.
  */
 import type { MqttError } from '../../errors.js'
 import { type Blame, isEndedByPeer } from '../session/refusal.js'
@@ -13,28 +16,34 @@ import type { Suspicion } from './broker-subscription.js'
 import type { PendingPacket } from './pending-packets.js'
 import type { SubscribeHost } from './ports.js'
 
-/** Milliseconds to wait for an answer that does not come; to PINGREQ, for twice as long as the connection before lived. */
+/**
+ * Longest wait for an answer, in milliseconds. For PINGREQ: twice the lifetime of the previous
+ * connection, within both limits.
+ */
 const longestSilence = 5000
 const leastSilence = 1000
-/** Milliseconds to wait for a moment at which no message is on its way. */
+/** Milliseconds to wait for a moment without messages in flight. */
 const patience = 1000
-/** Milliseconds that a connection lives at least, and has to live at most, before the next trial. */
+/** Limits, in milliseconds, of how long a connection must live before the next trial. */
 const shortestLife = 250
 const longestLife = 30_000
-/** Milliseconds for which a connection at most carries messages before the answer to PINGREQ is given up. */
+/** Most milliseconds for which a busy connection may delay the answer to PINGREQ. */
 const longestBusy = 120_000
 
-/** The trials of one client's filters. */
+/** The trials of one client. */
 export class Trial {
-  /** It ended while a filter waited for a moment without messages: the application may hold one for longer than any connection lives. */
+  /**
+   * The previous connection ended while a trial waited for a moment without messages. The
+   * application may hold a message for longer than any connection lives.
+   */
   #hurried = false
   // valid for the connection
   #waits = false
-  /** Sent with nothing before or after it that lacks an answer. */
+  /** The request that was sent alone. */
   alone: PendingPacket | undefined
-  /** When something was answered or sent alone. */
+  /** When the last answer came or a suspect was sent. */
   #changedAt = 0
-  /** When PINGREQ was sent, and when its answer was seen. */
+  /** When PINGREQ was sent, and when its answer was noticed. */
   #askedAt: number | undefined
   #answeredAt: number | undefined
   #cancel: (() => void) | undefined
@@ -44,7 +53,7 @@ export class Trial {
     this.#host = host
   }
 
-  /** True while nothing may follow the request that was sent alone. */
+  /** True while nothing may be sent behind the suspect. */
   get silent(): boolean {
     return (
       this.alone !== undefined &&
@@ -57,7 +66,10 @@ export class Trial {
     return this.#host.connections.current?.acceptedAt
   }
 
-  /** May a suspect be sent now, while so many requests have no answer? What is held back goes with a later `flush()`. */
+  /**
+   * True when a suspect may be sent now, with `unanswered` other requests; otherwise a later
+   * `flush()` sends it.
+   */
   admits(suspicion: Suspicion, unanswered: number): boolean {
     const now = this.#host.platform.now()
     const due = this.#dueAt(suspicion, unanswered, now)
@@ -78,7 +90,7 @@ export class Trial {
         if (!keepAlive.asked) session.ask(now)
         connections.pump()
       }
-      // Where PINGREQ has no answer it goes all the same, but is not to blame then.
+      // Without an answer to PINGREQ the suspect is sent all the same, but is not blamed.
       if (keepAlive.asked)
         return this.#silentAt(
           Math.min(
@@ -89,11 +101,12 @@ export class Trial {
         )
       this.#answeredAt = now
     }
-    // A message that is tried alone waits as long as a filter, and has its silence: an end is to blame one of them.
+    // A publish that is sent alone gets as much time as a filter, so that the end of the connection
+    // blames only one of them.
     const isolatedUntil = this.#answeredAt + longestLife + longestSilence
     if (publishQueueIfUsed?.isolating && now < isolatedUntil) return isolatedUntil
     const { strikes } = suspicion
-    // The first trial decides nothing, unless it is the last.
+    // A first trial never refuses a filter, unless one strike is enough.
     const first = strikes === 0 && options.subscriptions.poisonAfter > 1
     const idle =
       (publishQueueIfUsed?.inFlight ?? 0) + (first && this.#hurried ? 0 : receiveWindow.open) === 0
@@ -102,8 +115,8 @@ export class Trial {
     return Math.max(lived, idle ? 0 : this.#answeredAt + patience)
   }
 
-  // When the answer to PINGREQ is so late that none will come. On a slow line it is behind all messages that are on their way, which a connection that
-  // ends too early carries again and again.
+  // When the wait for PINGRESP ends. On a slow line the answer comes behind all messages on their
+  // way; if the connection ended too early, each one would carry those messages again.
   #silentAt(delay: number): number {
     const { connections, session } = this.#host
     const { receivedAt } = session.keepAlive
@@ -112,7 +125,7 @@ export class Trial {
     return Math.max((this.#askedAt ?? 0) + delay, Math.min(receivedAt + delay, busyUntil))
   }
 
-  /** It is sent alone now. */
+  /** A suspect is sent alone. */
   begin(packet: PendingPacket): void {
     this.alone = packet
     this.#changedAt = this.#host.platform.now()
@@ -125,13 +138,13 @@ export class Trial {
     if (packet === this.alone) this.stop()
   }
 
-  /** What the end of the connection says, which leaves so many requests without an answer. */
+  /** What the end of the connection says about unanswered requests. */
   blame(error: MqttError, unanswered: number): Blame {
     if (unanswered === 0 || !this.isPeers(error)) return undefined
     return this.alone !== undefined && this.#answeredAt !== undefined ? 'blamed' : 'suspected'
   }
 
-  /** The connection is over. */
+  /** The connection is lost. */
   handleLost(): void {
     this.#askedAt = undefined
     this.#answeredAt = undefined
@@ -140,14 +153,14 @@ export class Trial {
     this.stop()
   }
 
-  /** Nothing is tried any more. */
+  /** Ends the current trial. */
   stop(): void {
     this.#cancel?.()
     this.#cancel = undefined
     this.alone = undefined
   }
 
-  /** Did the peer end the connection? After a wake-up that cannot be known. */
+  /** True when the peer ended the connection; after a wake-up that is unknown, so false. */
   isPeers(error: MqttError): boolean {
     const { platform, session } = this.#host
     return isEndedByPeer(error) && !session.keepAlive.woken(platform.now())

@@ -1,7 +1,6 @@
 /**
- * UNSUBSCRIBE: calls of the application, filters whose last reader has left, and what the broker answers.
- *
- * Every call settles: with its answer, or the end of the client.
+ * UNSUBSCRIBE: calls of the application, filters whose last consumer has left, and the broker's
+ * answers. Every call settles with its answer or the end of the client.
  */
 
 import { assertNotAborted, deferred, within } from '../../common/abort.js'
@@ -16,16 +15,18 @@ import type { Membership } from './membership.js'
 import type { PendingPacket, PendingUnsubscribe, UnsubscribeCall } from './pending-packets.js'
 import type { SubscribeHost } from './ports.js'
 
-/** What it is about. */
+/** What the functions here work on. */
 export interface Unsubscriber {
   readonly host: SubscribeHost
   readonly membership: Membership
   readonly sender: { push(packet: PendingPacket): void }
-  /** UNSUBSCRIBE calls without an answer. */
+  /** Unanswered unsubscribe calls. */
   openUnsubscribes: number
 }
 
-/** For these filters, known here or not; local subscriptions on them end with the answer. */
+/**
+ * Unsubscribes filters, whether known here or not; local subscriptions on them end with the answer.
+ */
 export function unsubscribe(
   by: Unsubscriber,
   filters: readonly string[],
@@ -33,7 +34,7 @@ export function unsubscribe(
   signal?: AbortSignal,
 ): Promise<UnsubscribeResult[]> {
   assertNotAborted(signal)
-  // Also those that are leaving: that answer may be a refusal.
+  // Including those that are being left already, because that answer may be a refusal.
   const known = new Map(filters.map((filter) => [filter, by.membership.byFilter.get(filter)]))
   const call: UnsubscribeCall = { known, results: new Map(), answer: deferred(), sent: false }
   const packet: PendingUnsubscribe = {
@@ -58,21 +59,21 @@ export function unsubscribe(
   }
   by.openUnsubscribes += 1
   promise.then(done, done)
-  // Others may wait for the same answer: an abort is only about who asked.
+  // Others may wait for the same answer, so an abort affects only this caller.
   return within(promise, signal, 'unknown')
 }
 
-// A SUBSCRIBE that has not left is not needed any more.
+// Marks a subscription as leaving; a SUBSCRIBE that was not sent is withdrawn.
 function stop(subscription: BrokerSubscription): void {
   const { state, requests, takers } = subscription
   subscription.state = 'leaving'
   if (state !== 'new') return
-  // A call that asked for more filters than this one fails whole.
+  // A call that asked for several filters fails as a whole.
   for (const call of withdraw([...requests])) call.settle(new MqttError('ERR_ABORTED'))
   for (const consumer of [...takers.keys()]) consumer.leave()
 }
 
-/** The same where no caller waits for the answer: a failure becomes an event. */
+/** Unsubscribes without a caller: a failure becomes an `error` event. */
 export function depart(by: Unsubscriber, subscriptions: readonly BrokerSubscription[]): void {
   const filters = subscriptions.map(({ filter }) => filter)
   unsubscribe(by, filters).then(
@@ -84,7 +85,10 @@ export function depart(by: Unsubscriber, subscriptions: readonly BrokerSubscript
   )
 }
 
-/** It had its effect, though its answer was lost: what was subscribed to after it is granted. It is answered, and not sent again. */
+/**
+ * True when a later SUBSCRIBE of this filter was granted: the UNSUBSCRIBE took effect although its
+ * answer was lost. It is settled and not repeated.
+ */
 export function isSuperseded(
   by: Unsubscriber,
   { type, call }: PendingUnsubscribe,
@@ -97,7 +101,10 @@ export function isSuperseded(
   return true
 }
 
-/** There is an answer: a code for each filter (no codes on 3.1.1), or the reason why no answer came. */
+/**
+ * Settles filters with an answer: a code for each (3.1.1 has none), or the reason why no answer
+ * came.
+ */
 export function answerUnsubscribe(
   by: Unsubscriber,
   { call, filters }: PendingUnsubscribe,
@@ -117,7 +124,7 @@ export function answerUnsubscribe(
     )
     if (subscription !== undefined) handleAnswer(by, subscription, error)
   }
-  // In the order asked.
+  // In the order of the call.
   if (results.size === known.size)
     answer.resolve([...known.keys()].map((filter) => results.get(filter) as UnsubscribeResult))
 }
@@ -129,12 +136,14 @@ function handleAnswer(
 ): void {
   const { filter, grouped, lingers, takers } = subscription
   subscription.openUnsubscribes -= 1
-  // Servers send what they had for it behind UNSUBACK: a member that leaves its group hands that out too.
+  // Servers may send queued messages behind UNSUBACK: a member that leaves its group still handles
+  // those.
   if (lingers || (host.states.stopping && grouped && takers.size > 0)) return
-  // Refused or not, a subscription made since has taken its place.
+  // Granted, or replaced by a subscription made since.
   if (error === undefined || membership.byFilter.get(filter) !== subscription)
     membership.forget(subscription)
-  // Without a reader it counts as gone: what arrives is acknowledged and dropped.
+  // Refused. Without a consumer it counts as gone all the same: what arrives is acknowledged and
+  // dropped.
   else if (takers.size > 0)
     subscription.state = subscription.openUnsubscribes > 0 ? 'leaving' : 'active'
   else host.router.handleForgotten(subscription)

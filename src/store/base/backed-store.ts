@@ -1,16 +1,18 @@
 /**
- * A store over a backend: the checks, the order of batches, and the errors that all stores share.
+ * A store over a backend: argument checks, the order of batches, and the common errors of all
+ * stores.
  *
- * Batches that wait leave together in one write, so that one sync makes all of them safe. A write holds whole batches only, in the order of the calls.
- * It must never keep bytes of a batch that has settled, nor hold more entries of a range than one page.
+ * Waiting batches are written together, so that one sync makes all of them durable. A write
+ * contains only whole batches, in the order of the calls. Bytes of a settled batch are not kept,
+ * and at most one page of a range is held.
  */
 import { MqttError, textOf } from '../../errors.js'
 import type { Backend } from './backend.js'
 import type { Store, StoreEntry, StoreOperation, StoreRange } from './store.js'
 
-/** Bytes that one write may hold, unless a single batch has more. */
+/** Most bytes of one write, unless a single batch is larger. */
 const mostBytes = 1_048_576
-/** What an operation costs besides its value. */
+/** Cost of an operation besides its value. */
 const overhead = 64
 
 const longestKey = 1024
@@ -23,19 +25,19 @@ interface Waiting {
 
 const closedMessage = 'store closed'
 
-/** A store that was closed writes nothing more, and nothing of what it was asked for with this error is there. */
+/** True for the error of a closed store: nothing of what was requested with it is stored. */
 export function isClosed(error: MqttError): boolean {
   return error.code === 'ERR_STORE' && error.message.includes(closedMessage)
 }
 
-/** The error of a store. One that is typed already stays what it is. */
+/** Wraps the error of a store; typed errors stay unchanged. */
 export function storeError(cause: unknown): MqttError {
   return MqttError.is(cause)
     ? cause
     : new MqttError('ERR_STORE', `store: ${textOf(cause)}`, { cause })
 }
 
-/** See the head of this file. */
+/** A store over a backend. */
 export class BackedStore implements Store {
   readonly #backend: Backend
   #waiting: Waiting[] = []
@@ -68,10 +70,10 @@ export class BackedStore implements Store {
     reverse,
     limit = Number.POSITIVE_INFINITY,
   }: StoreRange = {}): AsyncGenerator<StoreEntry, void, undefined> {
-    // Of two bounds the narrower one counts.
+    // Of two bounds, the narrower one applies.
     let lower: StoreRange = gt === undefined || (gte as string) > gt ? { gte } : { gt }
     let upper: StoreRange = lt === undefined || (lte as string) < lt ? { lte } : { lt }
-    // Stores that give 0 entries, or all, would hide a mistake of the caller.
+    // Returning nothing or everything would hide the caller's mistake.
     if (!(limit >= 1 && (limit === Number.POSITIVE_INFINITY || Number.isInteger(limit))))
       throw new MqttError(
         'ERR_STORE',
@@ -116,7 +118,7 @@ export class BackedStore implements Store {
   }
 
   async #writeAll(): Promise<void> {
-    // What is asked for in this turn comes along.
+    // Collects all batches of this turn.
     await undefined
     while (this.#waiting.length > 0) {
       const batches = this.#waiting
@@ -136,13 +138,14 @@ export class BackedStore implements Store {
       for (const { resolve } of batches) resolve()
     } catch (error) {
       if (batches.length === 1) batches[0]?.reject(error)
-      // One that is too large for the disk must not fail the others. Doing again what may have been done changes nothing.
+      // Retries them one by one, so that one that is too large does not fail the others. Repeating
+      // a write has no further effect.
       else for (const each of batches) await this.#write([each])
     }
   }
 }
 
-/** Which batch is the first that does not fit into the write any more. */
+/** Index of the first batch that does not fit into this write. */
 function endOfWrite(batches: readonly Waiting[], from: number): number {
   let bytes = 0
   let at = from
@@ -158,7 +161,7 @@ function endOfWrite(batches: readonly Waiting[], from: number): number {
 function checkOperation(each: StoreOperation): void {
   checkedKey(each.key)
   if (each.type === 'put') {
-    // Bytes of another realm are bytes too.
+    // Also accepts a Uint8Array of another realm.
     if (Object.prototype.toString.call(each.value) !== '[object Uint8Array]')
       throw new MqttError('ERR_STORE', 'store: a value must be a Uint8Array')
   } else if (each.type !== 'delete')

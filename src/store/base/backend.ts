@@ -1,18 +1,21 @@
 /**
- * What keeps the bytes of a store: a database, or a map in memory. Types only.
+ * The storage behind a store: a database, or a map in memory. Types only.
  *
- * `BackedStore` makes a store of one. It checks what callers give, and asks for one write at a time.
+ * `BackedStore` turns it into a store; it checks arguments and requests one write at a time.
  */
 import type { StoreEntry, StoreOperation, StoreRange } from './store.js'
 
-/** Four methods; what goes wrong below rejects with whatever error there is. */
+/** Four methods, which may reject with any error. */
 export interface Backend {
-  /** The value of a key, in memory of its own, or undefined. */
+  /** The value of a key in its own memory, or undefined. */
   get(key: string): Promise<Uint8Array | undefined>
-  /** Makes all of these changes in their order, or none. Is not called again before it has settled. */
+  /** Makes all of these changes in order, or none. Not called again before it has settled. */
   write(operations: readonly StoreOperation[]): Promise<void>
-  /** The first entries of a range, as few as is cheap, but at least one while there are any. The range has one lower and one upper bound at most. */
+  /**
+   * The first entries of a range: as few as is efficient, but at least one while there are any. The
+   * range has at most one lower and one upper bound.
+   */
   page(range: StoreRange): Promise<readonly StoreEntry[]>
-  /** Lets go of everything. Is called once, when no write is under way. */
+  /** Releases everything. Called once, when no write is in progress. */
   close(): Promise<void>
 }

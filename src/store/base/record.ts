@@ -1,8 +1,10 @@
 /**
- * Records: what sessions and queues keep in a store, with a version and a checksum, and the place where damaged ones go.
+ * Records: the values that sessions and queues store, with a version and a checksum; and the place
+ * for damaged ones.
  *
- * Byte 0 is the version, bytes 1 to 4 are CRC-32C over the version and the body, most significant byte first; the body follows. What stands in the body
- * is up to the owner. A damaged record must never be delivered, and never stop anybody.
+ * Byte 0 is the version, bytes 1 to 4 are CRC-32C over version and body, most significant byte
+ * first; then the body, whose content is up to the owner. A damaged record is never delivered, and
+ * never blocks anything.
  */
 import { crc32c } from './checksum.js'
 import type { Store } from './store.js'
@@ -12,20 +14,23 @@ const version = 1
 /** Bytes before the body. */
 export const headLength = 5
 
-/** Damaged records that are kept; the oldest go first. */
+/** Most damaged records kept; the oldest are deleted first. */
 const mostQuarantined = 1000
-/** Below it stand damaged records. */
+/** Key prefix of damaged records. */
 const prefix = 'x/'
 const digits = 15
 
-/** A body as a record, in memory of its own. */
+/** A record with this body, in its own memory. */
 export function sealRecord(body: Uint8Array): Uint8Array {
   const record = new Uint8Array(headLength + body.length)
   record.set(body, headLength)
   return seal(record)
 }
 
-/** The same record, whose body stands behind `headLength` bytes that are written here. */
+/**
+ * Turns memory into a record: the body must follow after `headLength` bytes, which are filled in
+ * here.
+ */
 export function seal(record: Uint8Array): Uint8Array {
   record[0] = version
   const sum = checksumOf(record)
@@ -33,12 +38,18 @@ export function seal(record: Uint8Array): Uint8Array {
   return record
 }
 
-/** The body of a record, in place. Undefined: it is damaged, or of a version that is not known here. Never throws. */
+/**
+ * The body of a record, not copied. Undefined when it is damaged or of an unknown version. Never
+ * throws.
+ */
 export function openRecord(record: Uint8Array): Uint8Array | undefined {
   return isWhole(record) && record[0] === version ? record.subarray(headLength) : undefined
 }
 
-/** True for a record that is whole, and that a later version of mqwire wrote: such a store is left to that version. Never throws. */
+/**
+ * True for an undamaged record of a later version of mqwire: such a store is left to that version.
+ * Never throws.
+ */
 export function isOfLaterVersion(record: Uint8Array): boolean {
   return isWhole(record) && (record[0] as number) > version
 }
@@ -59,14 +70,15 @@ function checksumOf(record: Uint8Array): number {
   )
 }
 
-// Two that came at once would take the same place.
+// One at a time for each store, because two at once would take the same number.
 const turns: WeakMap<Store, Promise<unknown>> = /* @__PURE__ */ new WeakMap()
 
 /**
- * Takes a damaged record out of its owner's way: deletes the key, and puts what was there below the prefix `x/`, in one batch. The last 1,000 are kept.
- * The new value is a line of JSON with `key` and `why`, a line break, and the bytes as they were found.
+ * Moves a damaged record out of the way: deletes its key and stores it below the prefix `x/`, in
+ * one batch. The last 1,000 are kept. The new value is a line of JSON with `key` and `why`, a line
+ * break, and the original bytes.
  *
- * Gives the new key. @throws MqttError ERR_STORE; the record is where it was then
+ * Returns the new key. @throws MqttError ERR_STORE; the record is then where it was
  */
 export function quarantine(
   store: Store,
@@ -80,12 +92,12 @@ export function quarantine(
   return turn
 }
 
-// Keys of damaged records that could not be moved, and were reported.
+// Keys of damaged records that could not be moved and were reported.
 const staying: WeakMap<Store, Set<string>> = /* @__PURE__ */ new WeakMap()
 
 /**
- * The same for a reader that goes on in either case. False: it could not be moved, as the disk is full; it stays where it is, and is to be passed over. `report` is
- * called where it was not for this record before. Never rejects.
+ * Moves a damaged record if possible. False when that failed, for example on a full disk: the
+ * record stays and must be skipped. `report` is called only once for each record. Never rejects.
  */
 export async function setAside(
   store: Store,
@@ -111,7 +123,7 @@ async function moveAway(
   why: string,
 ): Promise<string> {
   let number = 1
-  // Numbers follow each other, so that the one to go is known without counting.
+  // Consecutive numbers show which record is the oldest, without counting.
   for await (const [last] of store.entries({
     gt: prefix,
     lt: `${prefix}:`,

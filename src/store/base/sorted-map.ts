@@ -1,20 +1,20 @@
 /**
- * A map whose keys lie in order. Pure.
+ * A map with sorted keys. Pure.
  *
- * Keys lie in short lists, so that a change costs the same with ten entries or a million.
+ * Keys are in short lists, so that changes cost about the same with ten entries or a million.
  */
 import type { StoreRange } from './store.js'
 
-/** Keys in one list, at most. */
+/** Most keys in one list. */
 const mostKeys = 512
 
-/** What belongs to a key has the same place in the other list. Never empty. */
+/** Keys and their values at the same index. Never empty. */
 interface List<V> {
   readonly keys: string[]
   readonly values: V[]
 }
 
-/** See the head of this file. */
+/** A map with sorted keys. */
 export class SortedMap<V> {
   #lists: List<V>[] = []
 
@@ -25,7 +25,7 @@ export class SortedMap<V> {
     return list.keys[at] === key ? list.values[at] : undefined
   }
 
-  /** Gives what was there before. */
+  /** Returns the previous value. */
   set(key: string, value: V): V | undefined {
     const place = this.#listOf(key)
     const list = this.#lists[place]
@@ -50,7 +50,7 @@ export class SortedMap<V> {
     return undefined
   }
 
-  /** Gives what was there before. */
+  /** Returns the previous value. */
   delete(key: string): V | undefined {
     const place = this.#listOf(key)
     const list = this.#lists[place]
@@ -67,7 +67,7 @@ export class SortedMap<V> {
     this.#lists = []
   }
 
-  /** Nothing may change before the last one was asked for. */
+  /** The entries of a range. The map must not change during the iteration. */
   *within({
     gt,
     gte = '',
@@ -88,7 +88,7 @@ export class SortedMap<V> {
     ) {
       const { keys, values } = list
       const start = bound === undefined ? keys.length : countBefore(keys, bound)
-      // One step back: what is begun with may be the bound itself, or the key before it.
+      // When going down, the search may point behind the bound, or at it.
       for (
         let at = reverse ? Math.min(start, keys.length - 1) : start;
         at >= 0 && at < keys.length;
@@ -102,7 +102,7 @@ export class SortedMap<V> {
     }
   }
 
-  /** The last list that begins with the key or one before it, or else the first. */
+  /** Index of the last list whose first key is at most this key; otherwise the first list. */
   #listOf(key: string): number {
     let [low, high] = [0, this.#lists.length - 1]
     while (low < high) {
@@ -114,7 +114,7 @@ export class SortedMap<V> {
   }
 }
 
-/** How many keys of a list in order are less than this one. */
+/** Number of keys in a sorted list that are less than this one. */
 function countBefore(list: readonly string[], key: string): number {
   let [low, high] = [0, list.length]
   while (low < high) {

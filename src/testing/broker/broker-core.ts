@@ -1,7 +1,6 @@
 /**
- * The connections of a broker over what they share: takes them in, cuts them, and knows when the last one is gone.
- *
- * Nothing here throws at its callers but for wrong arguments of the test.
+ * The connections of a broker and what they share: accepts them, closes them, and knows when the
+ * last one has ended.
  */
 import type { Transport } from '../../transport/transport.js'
 import type { BrokerSettings } from './common/options.js'

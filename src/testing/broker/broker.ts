@@ -45,13 +45,13 @@ export interface BrokerWebSocketOptions extends BrokerTcpOptions {
   readonly path?: string | undefined
 }
 
-/** What {@link MemoryBroker.serve} takes: what is absent is not listened on. */
+/** Options of {@link MemoryBroker.serve}; listeners without an option are not started. */
 export interface BrokerServeOptions {
   /** MQTT over TCP (over TLS with `tls`): a port, 0 for a free one, or all settings. */
   readonly tcp?: number | BrokerTcpOptions | undefined
   /** MQTT over WebSocket (wss with `tls`): a port, 0 for a free one, or all settings. */
   readonly ws?: number | BrokerWebSocketOptions | undefined
-  /** MQTT over a Unix domain socket: its path, where nothing may be. */
+  /** MQTT over a Unix domain socket: its path, which must not exist. */
   readonly unix?: string | undefined
   /** Address for TCP and WebSocket. Default 127.0.0.1; `'0.0.0.0'` and `'::'` let other machines in. */
   readonly host?: string | undefined
@@ -61,13 +61,13 @@ export interface BrokerServeOptions {
 
 /** A listener of {@link MemoryBroker.serve}. */
 export interface BrokerListener {
-  /** What a client on this machine dials, for example `mqtt://127.0.0.1:1883`. */
+  /** The URL for clients on this machine, for example `mqtt://127.0.0.1:1883`. */
   readonly url: string
   /** The port that it has; undefined for a Unix domain socket. */
   readonly port: number | undefined
 }
 
-/** What {@link MemoryBroker.serve} gives. `await using` closes it at the end of the block. */
+/** Result of {@link MemoryBroker.serve}. `await using` closes it at the end of the block. */
 export interface BrokerListeners extends AsyncDisposable {
   /** That of `tcp`. */
   readonly tcp: BrokerListener | undefined
@@ -81,7 +81,7 @@ export interface BrokerListeners extends AsyncDisposable {
   close(): Promise<void>
 }
 
-/** What {@link MemoryBroker.publish} takes. */
+/** Arguments of {@link MemoryBroker.publish}. */
 export interface BrokerPublish {
   /** Topic Name. */
   readonly topic: string
@@ -95,10 +95,10 @@ export interface BrokerPublish {
   readonly properties?: Properties | undefined
 }
 
-/** What the entry of Node needs of a broker's inside. */
+/** The internals of a broker that the Node entry needs. */
 export interface BrokerInside {
   readonly settings: BrokerSettings
-  /** True once it takes no connections any more. */
+  /** True once no more connections are accepted. */
   readonly closed: boolean
   /** Fulfils when all streams are over. */
   idle(): Promise<void>
@@ -108,8 +108,8 @@ export interface BrokerInside {
 export let insideOf: (broker: MemoryBroker) => BrokerInside
 
 /**
- * A broker in memory: it takes any transport, follows the standard, and shows what it was sent. `using` and `await using` close it at the end of the
- * block.
+ * An in-memory broker: it accepts any transport, follows the standard, and shows what it received.
+ * `using` and `await using` close it at the end of the block.
  */
 export class MemoryBroker {
   static {
@@ -186,9 +186,8 @@ export class MemoryBroker {
   }
 
   /**
-   * Listens to what happens; gives what stops that. What a listener throws is thrown again in a microtask.
-   *
-   * @throws MqttError ERR_INVALID_OPTION for an event that there is not
+   * Adds a listener; returns a function that removes it. Errors of listeners are thrown again in a
+   * microtask.
    */
   on<K extends keyof BrokerEvents>(
     type: K,
@@ -222,10 +221,8 @@ export class MemoryBroker {
   }
 
   /**
-   * Publishes a message from inside; true when it has a subscription. Hooks of publishing are not asked. What it is given may be changed
-   * afterwards.
-   *
-   * @throws MqttError ERR_INVALID_OPTION for what is no message, WireError for a message that no PUBLISH could carry
+   * Publishes a message from the test; true when it has a subscription. The publish hook is not
+   * called. The arguments may be changed afterwards.
    */
   publish(message: BrokerPublish): boolean {
     checkNames('publish', message, ['topic', 'payload', 'qos', 'retain', 'properties'])
@@ -235,7 +232,7 @@ export class MemoryBroker {
     checkType('retain', retain, 'boolean')
     const bytes =
       typeof payload === 'string' ? new TextEncoder().encode(payload) : new Uint8Array(payload)
-    // What was encoded has no other owner, the bytes in properties included.
+    // Encoding copies everything, including the bytes in properties.
     const encoded = encode({
       type: 'publish',
       topic,
@@ -275,10 +272,8 @@ export class MemoryBroker {
   }
 
   /**
-   * Listens for clients: `await broker.serve({ tcp: 1883, ws: 8080 })`. Node only. `close()` of the broker closes what this opened.
-   *
-   * Rejects with `ERR_INVALID_OPTION`, with `ERR_CLOSED` after `close()`, with the platform's error (`EADDRINUSE`) when one of the listeners cannot
-   * listen, and then none does; with `ERR_UNSUPPORTED_OPTION` in browsers.
+   * Listens for clients: `await broker.serve({ tcp: 1883, ws: 8080 })`. Node only. The broker's
+   * `close()` also closes these listeners.
    */
   async serve(_options: BrokerServeOptions): Promise<BrokerListeners> {
     throw new MqttError('ERR_UNSUPPORTED_OPTION', 'serve() needs the sockets of Node', {
@@ -287,8 +282,9 @@ export class MemoryBroker {
   }
 
   /**
-   * Sends everybody away (0x8B), forgets everything, and takes no connections any more. Fulfils when what {@link serve} opened is closed and its ports
-   * are free; never rejects. Listeners that were made otherwise are their maker's to close.
+   * Disconnects all clients (0x8B), discards everything, and accepts no more connections. Resolves
+   * when the listeners of {@link serve} are closed and their ports free; never rejects. Other
+   * listeners must be closed by their creator.
    */
   close(): Promise<void> {
     this.#core.close()

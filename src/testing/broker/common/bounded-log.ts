@@ -1,7 +1,5 @@
 /**
- * A list that remembers the latest entries: bounded by count and by the bytes that its entries say they hold.
- *
- * When it is full, the older half goes, so that adding stays cheap.
+ * A list of the latest entries, limited by their number and by the bytes that they report.
  */
 
 /** See the file's comment. */

@@ -8,7 +8,7 @@ export interface SessionSubscription extends SubscriptionRequest {
   identifier: number | undefined
 }
 
-/** What tests may see of a session. */
+/** A session as tests see it. */
 export interface BrokerSession {
   /** Client Identifier. */
   readonly clientId: string
@@ -18,7 +18,7 @@ export interface BrokerSession {
   readonly connected: boolean
   /** Seconds that it outlives its connection; 4,294,967,295 is for ever. */
   readonly expiryInterval: number
-  /** What it has subscribed to. */
+  /** Its subscriptions. */
   readonly subscriptions: readonly Pick<
     SessionSubscription,
     'filter' | 'qos' | 'noLocal' | 'retainAsPublished' | 'identifier'

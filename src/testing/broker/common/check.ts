@@ -1,7 +1,5 @@
 /**
- * Checks of what a test gives: names, types and ranges, each with an error that says what would be right.
- *
- * Nothing here changes what it is given, and no message repeats a value that may be secret: numbers and short names only.
+ * Checks the arguments of tests: names, types and ranges; errors say what is allowed.
  */
 import { MqttError } from '../../../errors.js'
 
@@ -23,7 +21,7 @@ export function checkDuration(option: string, value: unknown): void {
   throw invalid(option, `must be a number of milliseconds from 0 to 2^53 - 1, not ${kindOf(value)}`)
 }
 
-/** @throws MqttError `ERR_INVALID_OPTION` unless `typeof` gives this type */
+/** @throws MqttError `ERR_INVALID_OPTION` unless `typeof` returns this type */
 export function checkType(
   option: string,
   value: unknown,
@@ -38,7 +36,7 @@ export function checkOneOf(option: string, value: unknown, values: readonly unkn
     throw invalid(option, `must be ${values.map(quoted).join(' or ')}, not ${quoted(value)}`)
 }
 
-/** What a value is, in a word or two. */
+/** Describes a value in a word or two. */
 export function kindOf(value: unknown): string {
   if (
     value === null ||

@@ -8,7 +8,7 @@
 export interface BrokerClock {
   /** Milliseconds since some moment; never goes back. */
   now(): number
-  /** Calls back once, after `delay` milliseconds; gives what cancels it. */
+  /** Calls back once after `delay` milliseconds; returns a function that cancels it. */
   setTimer(callback: () => void, delay: number): () => void
 }
 

@@ -21,7 +21,7 @@ export interface BrokerClient {
   readonly protocolVersion: ProtocolVersion
   /** In force, in seconds; 0 is off. */
   readonly keepAlive: number
-  /** What `accept` was given besides the transport. */
+  /** The `remote` argument of `accept`. */
   readonly remote: string | undefined
   /** Bytes of packets that came in. */
   readonly bytesIn: number
@@ -37,7 +37,7 @@ export interface Violation {
   readonly time: number
   /** Packet that broke it; undefined for silence and for bytes that are no packet. */
   readonly packet: ClientPacket['type'] | undefined
-  /** What the connection was ended with; undefined when the broker went on. */
+  /** The reason code with which the connection was ended; undefined when it continued. */
   readonly reasonCode: number | undefined
   /** The rule, with the id of its statement. Never text of the packet. */
   readonly text: string
@@ -54,7 +54,7 @@ export type HookName =
   | 'intercept'
   | 'responseInformation'
 
-/** A hook threw, rejected, took too long, or gave nothing that it may give. What it was asked about was refused. */
+/** A hook threw, rejected, took too long, or returned an invalid value. The request was refused. */
 export interface HookError {
   /** Which one. */
   readonly hook: HookName
@@ -62,7 +62,7 @@ export interface HookError {
   readonly clientId: string
   /** Milliseconds of the broker's clock. */
   readonly time: number
-  /** What it threw, or an error that says what was wrong. */
+  /** What it threw, or an error that describes the invalid value. */
   readonly error: unknown
 }
 
@@ -82,7 +82,7 @@ export interface AcceptedMessage extends BrokerMessage {
 export interface BrokerEvents {
   /** A client is connected. */
   connect: {
-    /** Who. */
+    /** The client. */
     readonly client: BrokerClient
     /** Whether its session was there. */
     readonly sessionPresent: boolean
@@ -91,7 +91,7 @@ export interface BrokerEvents {
   disconnect: {
     /** Whose. */
     readonly client: BrokerClient
-    /** Who ended it. */
+    /** Which side ended the connection. */
     readonly by: 'client' | 'broker' | 'network'
     /** That of the DISCONNECT, from either side; undefined without one. */
     readonly reasonCode: number | undefined
@@ -111,9 +111,9 @@ export interface BrokerEvents {
   subscribe: {
     /** Whose. */
     readonly client: BrokerClient
-    /** What was asked for. */
+    /** The requested subscriptions. */
     readonly subscriptions: readonly SubscriptionRequest[]
-    /** What was answered, in the same order. */
+    /** The reason codes of the answer, in the same order. */
     readonly reasonCodes: readonly number[]
     /** Properties of the SUBSCRIBE. */
     readonly properties: Properties
@@ -122,9 +122,9 @@ export interface BrokerEvents {
   unsubscribe: {
     /** Whose. */
     readonly client: BrokerClient
-    /** What was to end. */
+    /** The filters to unsubscribe. */
     readonly filters: readonly string[]
-    /** What was answered, in the same order. */
+    /** The reason codes of the answer, in the same order. */
     readonly reasonCodes: readonly number[]
   }
   /** A client broke a rule. */
@@ -150,7 +150,7 @@ type Listener<T> = (event: T) => void
 export class BrokerEmitter {
   readonly #listeners = new Map<keyof BrokerEvents, Set<Listener<never>>>()
 
-  /** Adds a listener; gives what removes it. */
+  /** Adds a listener; returns a function that removes it. */
   on<K extends keyof BrokerEvents>(type: K, listener: Listener<BrokerEvents[K]>): () => void {
     const list = this.#listeners.get(type) ?? new Set()
     this.#listeners.set(type, list.add(listener))

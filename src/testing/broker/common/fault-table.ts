@@ -19,7 +19,7 @@ import type { ClientPacket, Packet, ServerPacket } from '../../../wire/packets.j
 import { isReasonCode } from '../../../wire/reason-codes.js'
 import { checkInteger, checkOneOf, checkType, invalid } from './check.js'
 
-/** A packet that says another reason code. */
+/** A packet with another reason code. */
 export interface RefusedPacket {
   /** The code. */
   readonly reasonCode: number
@@ -27,11 +27,11 @@ export interface RefusedPacket {
 
 /** A packet in whose place another one goes. */
 export interface ReplacedPacket {
-  /** Gives the other one, or bytes. */
+  /** Returns the replacement: a packet, or bytes. */
   readonly replace: (packet: Packet) => Packet | Uint8Array
 }
 
-/** What a fault does to the packet it hits. */
+/** What a fault does to a packet. */
 export type FaultAction =
   /** It never happened. */
   | 'drop'
@@ -68,7 +68,7 @@ export interface Fault {
    * the same packet identifier and client.
    */
   readonly nth: number | 'every'
-  /** What happens to the packet. */
+  /** The action on the packet. */
   readonly action: FaultAction
   /** Milliseconds for `'delay'`. Default 1,000. */
   readonly delay?: number | undefined
@@ -119,11 +119,7 @@ export class FaultTable {
     return this.#rows.length
   }
 
-  /**
-   * Adds a fault, whose count starts here; gives what removes it.
-   *
-   * @throws MqttError `ERR_INVALID_OPTION` for what is no fault, and for a reason code that the packet, or its answer, never has
-   */
+  /** Adds a fault, which starts counting now; returns a function that removes it. */
   add(fault: Fault): () => void {
     checkFault(fault)
     const row: Row = { fault, seen: 0, lost: new Set() }
@@ -138,7 +134,7 @@ export class FaultTable {
     this.#rows = []
   }
 
-  /** Counts the packet; gives the fault that hits it, the first of several. */
+  /** Counts the packet; returns the first fault that applies. */
   match(
     direction: 'in' | 'out',
     packet: ClientPacket | ServerPacket,
@@ -160,7 +156,10 @@ export class FaultTable {
   }
 }
 
-/** The packet type that says a reason code: the answer to an incoming packet, an outgoing one itself. */
+/**
+ * The packet type that carries the reason code: the answer to an incoming packet, or an outgoing
+ * packet itself.
+ */
 const speakers: Readonly<
   Record<Fault['direction'], Readonly<Partial<Record<Packet['type'], number>>>>
 > = {
@@ -213,7 +212,7 @@ const actions = [
   'restart-lose',
 ]
 
-/** @throws MqttError `ERR_INVALID_OPTION` for what is no fault */
+/** @throws MqttError `ERR_INVALID_OPTION` for an invalid fault */
 export function checkFault(fault: Fault): void {
   checkNames('fault', fault, ['packet', 'direction', 'nth', 'action', 'delay', 'clientId'])
   const { packet, direction, nth, delay, clientId } = fault

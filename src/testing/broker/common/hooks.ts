@@ -1,32 +1,34 @@
 /**
- * Asking the hooks of a test, so that they fail closed: what is no verdict refuses, a promise is awaited for a limited time, a failure is reported.
- *
- * A hook that answers at once is obeyed at once. No promise that this file gives ever rejects.
+ * Calls the hooks of a test and fails closed: anything but a valid verdict refuses, promises have a
+ * time limit, and failures are reported.
  */
 import { isReasonCode } from '../../../wire/reason-codes.js'
 import { after, type BrokerClock } from './clock.js'
 import type { HookName } from './events.js'
 
-/** What is known at once, or later. */
+/** A value or its promise. */
 export type Eventually<T> = T | Promise<T>
 
-/** What asking needs of the broker. */
+/** What calling hooks needs from the broker. */
 export interface HookHost {
   readonly clock: BrokerClock
   /** Says that a hook failed. */
   reportHookError(hook: HookName, clientId: string, error: unknown): void
 }
 
-/** One question: which hook, about whom, and how to take what it gives. */
+/** One call of a hook: its name, the client, and how to read the result. */
 export interface Question<T> {
   readonly hook: HookName
   readonly clientId: string
   run(): unknown
-  /** Makes what the hook gave into an answer. A throw means that it gave nothing that can be used. */
+  /** Converts the result of the hook; throws if it is invalid. */
   read(given: unknown): T
   /** The answer in place of one that failed. */
   failed(error: unknown): T
-  /** Whether the hook throws this error to refuse: then it has not failed, and nothing is reported. Default: never. */
+  /**
+   * True when the hook throws this error in order to refuse: it has then not failed, and nothing is
+   * reported. Default: never.
+   */
   meant?(error: unknown): boolean
   /** Milliseconds that a promise may take. */
   readonly timeout: number
@@ -104,7 +106,7 @@ export function codeOf(verdict: unknown, answer: number): number {
   return code < 0x80 || isReasonCode(answer, code, 'server') ? code : unspecified
 }
 
-/** What a hook gave is no verdict. */
+/** The result of a hook is not a verdict. */
 export class NoVerdict extends TypeError {
   constructor(given: unknown) {
     const what = given === null ? 'null' : typeof given === 'number' ? String(given) : typeof given

@@ -1,15 +1,13 @@
 /**
- * An application message while the broker holds it, and what becomes of it on its way out.
- *
- * Messages are never changed: they are shared by the queues of all sessions that wait for them.
+ * An application message in the broker, and its form for a receiver.
  */
 import type { Bytes, Properties, PublishPacket, QoS } from '../../../wire/packets.js'
 
-/** What was published, by whom and when. */
+/** A published message, with its publisher and time. */
 export interface BrokerMessage {
   /** Topic Name. */
   readonly topic: string
-  /** What was published. */
+  /** The payload. */
   readonly payload: Bytes
   /** QoS at which it was published. */
   readonly qos: QoS
@@ -21,7 +19,10 @@ export interface BrokerMessage {
   readonly from: string | undefined
   /** When the broker took it, in milliseconds of its clock. */
   readonly time: number
-  /** What it counts for against bounds, in bytes: never less than it has on the wire without Subscription Identifiers. */
+  /**
+   * Size in bytes counted against limits: at least its size on the wire without Subscription
+   * Identifiers.
+   */
   readonly size: number
 }
 

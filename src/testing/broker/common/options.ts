@@ -37,13 +37,13 @@ export interface Refusal {
   readonly properties?: Properties | undefined
 }
 
-/** What an authentication method gets about its exchange. */
+/** Passed to an authentication method with each step. */
 export interface BrokerAuthContext {
   /** Client Identifier of CONNECT. */
   readonly clientId: string
   /** User Name of CONNECT. */
   readonly username: string | undefined
-  /** What `accept` was given besides the transport. */
+  /** The `remote` argument of `accept`. */
   readonly remote: string | undefined
   /** False for CONNECT, true for an exchange that the client started later [MQTT-4.12.1-1]. */
   readonly reauthentication: boolean
@@ -69,14 +69,17 @@ export interface BrokerAuthMethod {
     data: Bytes | undefined,
     context: BrokerAuthContext,
   ): BrokerAuthStep | Promise<BrokerAuthStep>
-  /** Takes what the client answered to 0x18. */
+  /** Processes the client's answer to 0x18. */
   continue(
     data: Bytes | undefined,
     context: BrokerAuthContext,
   ): BrokerAuthStep | Promise<BrokerAuthStep>
 }
 
-/** What {@link BrokerHooks.intercept} gives: another packet, `false` to swallow this one, nothing to leave it as it is. */
+/**
+ * Result of {@link BrokerHooks.intercept}: another packet, `false` to discard this one, undefined
+ * to leave it unchanged.
+ */
 export type Interception = ClientPacket | ServerPacket | false | undefined
 
 /**
@@ -121,8 +124,9 @@ export interface BrokerHooks {
       ) => boolean | 'discard' | Promise<boolean | 'discard'>)
     | undefined
   /**
-   * Sees every packet: what it returns takes the packet's place, `false` swallows it, nothing leaves it as it is. `client` is undefined until its
-   * CONNECT was accepted. One that fails, or gives anything else, cuts the connection.
+   * Called with every packet: a returned packet replaces it, `false` discards it, undefined leaves
+   * it unchanged. `client` is undefined until its CONNECT was accepted. If it fails, or returns
+   * anything else, the connection is closed.
    */
   readonly intercept?:
     | ((
@@ -157,7 +161,7 @@ export interface BrokerLimits {
   readonly maximumSessionExpiry?: number | undefined
 }
 
-/** Bounds of what clients can make the broker hold. */
+/** Limits of what clients can make the broker hold. */
 export interface BrokerBounds {
   /** Messages that wait in a session, per session. Default 1,000. */
   readonly maxQueuedMessages?: number | undefined
@@ -192,7 +196,7 @@ export interface BrokerBounds {
   readonly maxLogBytes?: number | undefined
 }
 
-/** What `new MemoryBroker()` takes. Everything has a default. */
+/** Options of `new MemoryBroker()`. Everything has a default. */
 export interface MemoryBrokerOptions extends BrokerLimits, BrokerBounds, BrokerHooks {
   /** Where time comes from. Default: real time. A `VirtualClock` makes every run the same. */
   readonly clock?: BrokerClock | undefined
@@ -213,7 +217,7 @@ export interface MemoryBrokerOptions extends BrokerLimits, BrokerBounds, BrokerH
   readonly hookTimeout?: number | undefined
   /** Enhanced authentication, by method. Default: none. */
   readonly auth?: Readonly<Record<string, BrokerAuthMethod>> | undefined
-  /** What goes wrong, and when. Default: nothing. */
+  /** Faults to inject. Default: none. */
   readonly faults?: readonly Fault[] | undefined
 }
 

@@ -1,7 +1,5 @@
 /**
- * A PUBLISH on its way to many: what is the same for all receivers is encoded once, the rest is put around it for each.
- *
- * It may assume messages that a decoder or an encoder has accepted. It keeps the last message only, and hands out no memory twice.
+ * A PUBLISH for many receivers: the common part is encoded once, the rest for each receiver.
  */
 import { encode } from '../../../wire/encode.js'
 import type { QoS } from '../../../wire/packets.js'
@@ -17,7 +15,7 @@ interface Parts {
   readonly expiryAt: number
 }
 
-/** What is different for each receiver. */
+/** The part that differs between receivers. */
 export interface Variation {
   readonly qos: QoS
   readonly retain: boolean

@@ -1,7 +1,6 @@
 /**
- * Small packets to one client that leave together: what is said while bytes of a client are handled goes out when they have been.
- *
- * Order to each client is kept. Nothing waits for time: the end of the outermost batch writes everything.
+ * Batches small packets to one client: packets sent while a client's bytes are processed are
+ * written together afterwards.
  */
 
 /** Something that holds packets back while a batch runs. */

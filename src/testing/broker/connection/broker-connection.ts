@@ -1,7 +1,5 @@
 /**
- * One connection of a client: what carries its packets in and out, keeps its time and ends it, put together around its transport.
- *
- * Nothing that comes in makes this throw into the transport.
+ * One connection of a client: creates and connects the parts that send, receive, time and end it.
  */
 import type { Sink, Transport } from '../../../transport/transport.js'
 import { Decoder } from '../../../wire/decode.js'
@@ -85,7 +83,7 @@ export class BrokerConnection implements Sink, ReceivingConnection, EndingConnec
     end.handleGone()
     this.#owner.forgetStream(this)
     sender.lose()
-    // What was sent before the end counts.
+    // Packets sent before the end still count.
     const isDone =
       !this.#incoming.isThinking ||
       end.over ||

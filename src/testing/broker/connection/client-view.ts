@@ -1,10 +1,10 @@
 /**
- * What tests and hooks see of a connection: nothing that could change it, and no password.
+ * A connection as tests and hooks see it: read-only and without the password.
  */
 import type { ConnectPacket, ProtocolVersion } from '../../../wire/packets.js'
 import type { BrokerClient } from '../common/events.js'
 
-/** What the view is of. */
+/** The object behind the view. */
 export interface ViewedClient extends Omit<BrokerClient, 'username'> {
   readonly connect: ConnectPacket | undefined
 }

@@ -1,7 +1,6 @@
 /**
- * How one connection ends: with DISCONNECT or without a word, at once or after what was written has left, and who ended it.
- *
- * A connection ends once; whatever is said about its end afterwards has no effect.
+ * How one connection ends: with or without DISCONNECT, at once or after pending output, and which
+ * side ended it.
  */
 import type { Transport } from '../../../transport/transport.js'
 import { DISCONNECT } from '../../../wire/constants.js'
@@ -22,7 +21,7 @@ export interface EndingConnection {
   readonly broker: BrokerState
   readonly peer: Peer
   readonly sender: PacketSender
-  /** The connection is over: nothing of it may go on. */
+  /** The connection has ended: nothing of it may continue. */
   handleOver(): void
   restart(keepSessions: boolean): void
 }
@@ -89,7 +88,9 @@ export class ConnectionEnd implements ConnectionEnding {
     this.cut()
   }
 
-  /** A defect of the broker or of a hook: the connection is of no use any more, and the test must see it. */
+  /**
+   * A defect of the broker or a hook: the connection is unusable, and the test must see the error.
+   */
   fail(error: unknown): void {
     report(error)
     this.cut()
@@ -101,7 +102,7 @@ export class ConnectionEnd implements ConnectionEnding {
     this.gone = true
   }
 
-  /** Nothing is left to be handled of a client whose stream is over. */
+  /** The client's stream has ended and everything it sent was handled. */
   lose(): void {
     this.#finishOnce('network')
   }

@@ -1,5 +1,5 @@
 /**
- * The time of one connection: how long it may be silent, and what is to happen later unless the connection ends before.
+ * Timers of one connection: keep-alive, and actions that are cancelled when the connection ends.
  */
 import { after, type BrokerClock } from '../common/clock.js'
 import type { ConnectionLife } from './ports.js'

@@ -32,7 +32,7 @@ export class FaultInjector<P extends ClientPacket | ServerPacket> {
   readonly #faults: FaultTable
   readonly #cancels = new Set<() => void>()
   #held: (() => void) | undefined
-  /** What waits behind a delayed CONNACK: nothing may overtake that one [MQTT-3.2.0-1]. */
+  /** Packets behind a delayed CONNACK, which nothing may overtake [MQTT-3.2.0-1]. */
   #behind: P[] | undefined
 
   constructor(direction: 'in' | 'out', connection: CarryingConnection, ends: FaultEnds<P>) {
@@ -42,7 +42,7 @@ export class FaultInjector<P extends ClientPacket | ServerPacket> {
     this.#faults = connection.broker.faults
   }
 
-  /** Whether what is passed here would be delivered at once. */
+  /** True when packets passed here are delivered at once. */
   get isClear(): boolean {
     return this.#behind === undefined && this.#held === undefined && this.#faults.size === 0
   }
@@ -65,7 +65,7 @@ export class FaultInjector<P extends ClientPacket | ServerPacket> {
     held?.()
   }
 
-  /** Forgets what waits here. */
+  /** Discards waiting packets. */
   stop(): void {
     for (const cancel of this.#cancels) cancel()
     this.#cancels.clear()

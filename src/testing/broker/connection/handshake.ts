@@ -62,7 +62,7 @@ export function handleWireError(connection: HandledConnection, error: WireError)
   }
   connection.violate(`${error.message} [MQTT-3.1.4-1]`, undefined)
   if (state === 'new') {
-    // Nothing is said to what does not look like a client.
+    // If the first bytes are not from an MQTT client, nothing is answered.
     if ((head[0] ?? 0) >> 4 !== 1) {
       connection.end.finish()
       return
@@ -240,7 +240,7 @@ function takeStep(connection: HandledConnection, exchange: AuthExchange, run: ()
   else done(step)
 }
 
-/** @throws TypeError for what is no step */
+/** @throws TypeError for an invalid step */
 function stepOf(given: unknown): Step {
   if (!isObject(given)) throw new TypeError('an authentication method gave what is no step')
   const { reasonCode = 0, data } = given as {
@@ -288,7 +288,7 @@ function refuseExchange(connection: HandledConnection, reasonCode: number): void
   else refuseConnect(connection, reasonCode)
 }
 
-/** Finds out what CONNACK has to say, then lets the client in. */
+/** Builds the properties of CONNACK, then accepts the client. */
 function announce(
   connection: HandledConnection,
   connect: ConnectPacket,
@@ -306,7 +306,7 @@ function announce(
   })
 }
 
-/** The client is in: session, CONNACK, what waits for it. */
+/** The client is accepted: session, CONNACK, waiting messages. */
 function welcome(
   connection: HandledConnection,
   connect: ConnectPacket,
@@ -351,7 +351,7 @@ export function expiryOf(
   return Math.min(wanted, settings.maximumSessionExpiry)
 }
 
-/** What CONNACK says: only what differs from the protocol's defaults (section 3.2.2.3). */
+/** Properties of CONNACK that differ from the protocol's defaults (section 3.2.2.3). */
 function announcements(
   settings: BrokerSettings,
   { session, clientId }: Peer,

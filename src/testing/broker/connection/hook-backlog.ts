@@ -1,7 +1,5 @@
 /**
- * What one client sent while a hook thinks about an earlier packet of it: it waits here, in order, within bounds.
- *
- * Where much waits, the transport is asked for a pause.
+ * Packets of one client that wait, in order and limited, while a hook decides about an earlier one.
  */
 import type { Transport } from '../../../transport/transport.js'
 import type { ConnectionLife } from './ports.js'
@@ -9,13 +7,13 @@ import type { ConnectionLife } from './ports.js'
 /** Packets that wait for a hook before CONNACK. */
 const mostEarly = 1000
 
-/** What a packet that waits for a hook counts for, besides its payload. */
+/** Size counted for a waiting packet besides its payload. */
 const packetCost = 100
 
 /** Bytes that wait for a hook before the transport is asked for a pause. */
 const pauseAt = 65_536
 
-/** A packet, or what came in place of one. */
+/** A packet or its replacement. */
 interface Deferred {
   readonly run: () => void
   readonly bytes: number
@@ -54,7 +52,7 @@ export class HookBacklog {
     return true
   }
 
-  /** Runs what waits, until a hook thinks again or the connection is over. */
+  /** Handles waiting packets until a hook must decide again or the connection ends. */
   goOn(life: Pick<ConnectionLife, 'over'>): void {
     let next = 0
     while (next < this.#waiting.length && this.thinking === 0 && !life.over) {

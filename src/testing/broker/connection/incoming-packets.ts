@@ -1,8 +1,5 @@
 /**
- * The way of a packet that came in on one connection: past the faults and the `intercept` hook to what handles it.
- *
- * What a packet means is decided in `handshake.ts` and `requests.ts`. While a hook thinks about one packet, those behind it wait. Nothing that comes in
- * makes this throw, and nothing is handled after the end.
+ * The path of an incoming packet: through faults and the `intercept` hook to its handler.
  */
 import type { Transport } from '../../../transport/transport.js'
 import type { WireError } from '../../../wire/error.js'
@@ -49,7 +46,7 @@ export class IncomingPackets implements FaultEnds<ClientPacket> {
     return this.#backlog.thinking > 0
   }
 
-  /** Whether nothing waits for a hook. */
+  /** True when nothing waits for a hook. */
   get isEmpty(): boolean {
     return this.#backlog.isEmpty
   }
@@ -108,7 +105,7 @@ export class IncomingPackets implements FaultEnds<ClientPacket> {
     })
   }
 
-  /** Forgets what waits. */
+  /** Discards waiting packets. */
   stop(): void {
     this.#faults.stop()
     this.#backlog.clear()

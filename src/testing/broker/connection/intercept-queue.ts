@@ -20,7 +20,7 @@ export interface InterceptEnds {
   pass(packet: ServerPacket): void
   /** Takes one that leaves though the connection is over. */
   deliver(packet: ServerPacket): void
-  /** Nothing is held any more. */
+  /** Called when nothing is held any more. */
   handleReleased(): void
 }
 
@@ -77,11 +77,13 @@ export class InterceptQueue {
     const { end } = this.#connection
     if (packet === undefined) end.cut()
     else if (packet !== false && !end.over) this.#ends.pass(packet)
-    // What was said before the end still leaves.
+    // Packets sent before the end are still delivered.
     else if (packet !== false && this.#end !== undefined) this.#ends.deliver(packet)
   }
 
-  /** Takes what was held to the hook, one after the other, until it thinks again. */
+  /**
+   * Passes held packets to the hook one after the other, until it must decide asynchronously again.
+   */
   #release(held: ServerPacket[]): void {
     const hook = this.#hook
     let next = 0
@@ -92,7 +94,7 @@ export class InterceptQueue {
       !this.#ends.isLost
     )
       this.#ask(hook, held[next++] as ServerPacket)
-    // What was sent meanwhile comes behind what was held before.
+    // Packets sent meanwhile are placed behind those already held.
     if (this.#held !== undefined) this.#held = [...held.slice(next), ...this.#held]
     else if (this.#end !== undefined) this.#end()
     else this.#ends.handleReleased()

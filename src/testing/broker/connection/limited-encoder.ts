@@ -41,7 +41,10 @@ export class LimitedEncoder {
     return mayBeLarge && (this.#bytesOf(packet)?.length ?? 0) > this.#maximumPacketSize
   }
 
-  /** Bytes as large as the client takes: what only explains is left out where it does not fit [MQTT-3.1.2-24]. Undefined when nothing fits. */
+  /**
+   * Encodes within the client's packet size: explanatory properties are left out if needed
+   * [MQTT-3.1.2-24]. Undefined when nothing fits.
+   */
   encode(packet: ServerPacket): Uint8Array | undefined {
     if (packet.type === 'publish') return this.#publish(packet)
     const kept =
@@ -108,7 +111,7 @@ export class LimitedEncoder {
     return bytes === undefined || bytes.length > this.#maximumPacketSize ? undefined : bytes
   }
 
-  /** Uses the alias that the topic has, or gives it one, as long as the packet fits with it. */
+  /** Uses or assigns a topic alias, if the packet fits with it. */
   #useAlias(publishBytes: PublishBytes, topic: string, variation: Variation): void {
     const known = this.#aliases.get(topic)
     if (known === undefined && this.#aliases.size >= this.#aliasMaximum) return
@@ -120,7 +123,7 @@ export class LimitedEncoder {
     } else if (known === undefined) this.#aliases.set(topic, variation.alias)
   }
 
-  // What cannot be encoded came from a hook or a fault of the test.
+  // A packet that cannot be encoded came from a hook or fault of the test.
   #bytesOf(packet: ServerPacket): Uint8Array | undefined {
     try {
       return encode(packet, { protocolVersion: this.#peer.protocolVersion })

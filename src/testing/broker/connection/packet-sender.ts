@@ -125,17 +125,17 @@ export class PacketSender implements AnswerWriter, FaultEnds<ServerPacket>, Inte
     })
   }
 
-  /** Writes what waits for the end of the batch. */
+  /** Writes the current batch. */
   flush(): void {
     this.#writer.flush()
   }
 
-  /** The client is gone: nothing can be written any more. */
+  /** The client is gone: nothing more can be written. */
   lose(): void {
     this.#writer.lose()
   }
 
-  /** Forgets what a fault keeps. */
+  /** Discards packets held by faults. */
   stop(): void {
     this.#faults.stop()
   }
@@ -146,7 +146,7 @@ export class PacketSender implements AnswerWriter, FaultEnds<ServerPacket>, Inte
     this.handleReleased()
   }
 
-  /** There is room again, or nothing to wait for any more. */
+  /** There is space again, or nothing left to wait for. */
   handleReleased(): void {
     const { writes } = this.#broker
     writes.begin()
@@ -172,7 +172,7 @@ export class PacketSender implements AnswerWriter, FaultEnds<ServerPacket>, Inte
 
   refuse(packet: ServerPacket, reasonCode: number): void {
     const { session, protocolVersion } = this.#peer
-    // The client hears that the message was refused.
+    // The client is informed that the message was refused.
     if (packet.type === 'pubrec' && reasonCode >= 0x80 && protocolVersion === 5)
       session?.unreleased.delete(packet.packetId)
     this.deliver(

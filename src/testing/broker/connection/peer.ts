@@ -1,5 +1,6 @@
 /**
- * What the broker knows of the client at the other end of one connection. Data: the handshake and the handlers of packets fill it in.
+ * What the broker knows about the client of one connection. Data, set by the handshake and the
+ * packet handlers.
  */
 import type { ConnectPacket, ProtocolVersion, Will } from '../../../wire/packets.js'
 import type { BrokerClient } from '../common/events.js'
@@ -22,9 +23,9 @@ export interface AuthExchange {
 /** See the file's comment. */
 export class Peer {
   // valid for the connection
-  /** What `accept` was given besides the transport. */
+  /** The `remote` argument of `accept`. */
   readonly remote: string | undefined
-  /** What tests and hooks see. */
+  /** The client as tests and hooks see it. */
   readonly view: BrokerClient = new ClientView(this)
   state: 'new' | 'authenticating' | 'connected' = 'new'
   clientId = ''
@@ -40,7 +41,10 @@ export class Peer {
   readonly aliases = new Map<number, string>()
   /** True once CONNACK, or what a fault made of it, is on its way: no DISCONNECT goes before it [MQTT-3.14.0-1]. */
   welcomed = false
-  /** True once a fault happened to the order of packets: the order says nothing about the client any more. */
+  /**
+   * True once a fault has changed the order of packets: order violations no longer prove anything
+   * about the client.
+   */
   disturbed = false
   /** Bytes of packets that came in. */
   bytesIn = 0
@@ -58,7 +62,7 @@ export class Peer {
     return this.state === 'connected' ? this.view : undefined
   }
 
-  /** Counts what came, and remembers how it began. */
+  /** Counts bytes and remembers the first ones. */
   count(bytes: Uint8Array): void {
     this.bytesIn += bytes.length
     if (this.head.length >= headLength) return

@@ -1,5 +1,6 @@
 /**
- * What the parts of one connection need of each other, and the connection of its broker. Types only.
+ * What the parts of one connection need from each other, and the connection from its broker. Types
+ * only.
  */
 import type {
   ClientPacket,
@@ -20,17 +21,17 @@ export interface ConnectionLife {
   readonly over: boolean
   /** Ends the connection at once. */
   cut(): void
-  /** Ends the connection after what was written has left. */
+  /** Ends the connection after pending output was sent. */
   finish(): void
   /** Restarts the broker. */
   restart(keepSessions: boolean): void
-  /** A function of the test threw: says so and ends the connection. */
+  /** A hook of the test threw: reports it and ends the connection. */
   failHook(hook: HookName, error: unknown): void
 }
 
 /** The same, for what handles its packets. */
 export interface ConnectionEnding extends ConnectionLife {
-  /** True once the client's stream is over, while what came before is still handled. */
+  /** True once the client's stream has ended, while earlier packets are still handled. */
   readonly gone: boolean
   /** Ends the connection, after a DISCONNECT where the client understands one. */
   disconnect(reasonCode: number, properties?: Properties): void

@@ -1,7 +1,6 @@
 /**
- * Packets of the broker said otherwise: with another reason code, in the codes of 3.1.1, or without what only explains.
- *
- * Pure functions; the packets they are given stay as they are.
+ * Rewrites outgoing packets: with another reason code, with 3.1.1 codes, or without explanatory
+ * properties.
  */
 import type { ServerPacket } from '../../../wire/packets.js'
 

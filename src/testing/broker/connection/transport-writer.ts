@@ -19,7 +19,7 @@ export class TransportWriter implements Writing {
   readonly #writes: WriteBatch
   readonly #life: Pick<ConnectionLife, 'cut'>
   readonly #maxBacklog: number
-  /** So many bytes do not wait for more: what waits must stay far below what a client may leave unread. */
+  /** A batch of this many bytes is written at once, far below what a client may leave unread. */
   readonly #fullBatch: number
   /** Bytes written since the client stopped to read, without the packet at which it did: that may be of any size. */
   #backlog = 0
@@ -63,7 +63,7 @@ export class TransportWriter implements Writing {
     }
   }
 
-  /** Writes what waits for the end of the batch. */
+  /** Writes the current batch. */
   flush(): void {
     const [first, ...more] = this.#batch
     if (first === undefined) return
@@ -79,7 +79,7 @@ export class TransportWriter implements Writing {
     this.#backlog = 0
   }
 
-  /** The client is gone: nothing can be written any more. */
+  /** The client is gone: nothing more can be written. */
   lose(): void {
     this.#lost = true
     this.#batch = []

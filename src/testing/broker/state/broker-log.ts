@@ -1,7 +1,6 @@
 /**
- * What a broker reports to its test: events as they happen, and lists of what was accepted, of rules that were broken and of hooks that failed.
- *
- * The lists are bounded. Nothing here changes what the broker does.
+ * Reports of a broker to its test: events, and lists of accepted messages, broken rules and failed
+ * hooks.
  */
 import { BoundedLog } from '../common/bounded-log.js'
 import type { BrokerClock } from '../common/clock.js'

@@ -1,8 +1,6 @@
 /**
- * What all connections of a broker share: its settings, what it remembers, and the way of a message.
- *
- * Everything here happens at once, in the order of calls; time comes from the clock of the settings only. It knows of connections only what
- * `ports.ts` says.
+ * The state shared by all connections of a broker: settings, sessions and messages, and the path of
+ * a message.
  */
 import type { BrokerClock } from '../common/clock.js'
 import type { HookName } from '../common/events.js'

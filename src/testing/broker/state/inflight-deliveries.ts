@@ -107,7 +107,7 @@ export class InflightDeliveries {
     if (this.#link?.publish(delivery, packetId, false) === false) this.#discard(packetId, delivery)
   }
 
-  /** Takes an acknowledgement; gives what is wrong with it, if anything is. */
+  /** Handles an acknowledgement; returns what is wrong with it, if anything. */
   acknowledge(kind: Ack, packetId: number, reasonCode: number): string | undefined {
     if (kind === 'pubcomp') {
       if (!this.#released.delete(packetId))
@@ -144,7 +144,10 @@ export class InflightDeliveries {
     return this.#released.has(packetId)
   }
 
-  /** Empties it for good; gives what may go to other members of a share: QoS 1 (section 4.8.2). */
+  /**
+   * Empties it for good; returns messages that may go to other members of a share: QoS 1 (section
+   * 4.8.2).
+   */
   end(): Delivery[] {
     const shared = [...this.#unacknowledged.values()].filter(
       ({ qos, group }) => qos === 1 && group !== undefined,

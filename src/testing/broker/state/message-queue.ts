@@ -52,7 +52,7 @@ export class MessageQueue {
     return delivery
   }
 
-  /** Removes those that the test is true for; gives them. */
+  /** Removes and returns matching deliveries. */
   remove(test: (delivery: Delivery) => boolean): Delivery[] {
     const removed: Delivery[] = []
     this.#items = this.#items.slice(this.#head).filter((delivery) => {

@@ -1,5 +1,5 @@
 /**
- * What the state of the broker needs of the connections that come and go, and of the broker around it. Types only.
+ * What the broker's state needs from connections and from the broker. Types only.
  */
 import type { Properties } from '../../../wire/packets.js'
 import type { Eventually } from '../common/hooks.js'

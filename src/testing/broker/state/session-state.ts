@@ -1,7 +1,5 @@
 /**
- * What the broker remembers of one client, connected or not: the Session State (section 4.1).
- *
- * Holds state only: `session-store.ts` decides when it begins and ends, and the subscription tree knows its subscriptions too.
+ * The Session State of one client, connected or not (section 4.1).
  */
 import type { ProtocolVersion } from '../../../wire/packets.js'
 import type { BrokerSession, SessionSubscription } from '../common/broker-session.js'

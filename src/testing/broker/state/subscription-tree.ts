@@ -103,7 +103,7 @@ export class SubscriptionTree {
     for (const filter of [...session.subscriptions.keys()]) this.remove(session, filter)
   }
 
-  /** Gives the message to each subscriber; false without one. */
+  /** Delivers the message to each subscriber; false when there is none. */
   route(message: BrokerMessage): boolean {
     const copies = new Map<SessionState, Copy>()
     const groups: ShareGroup[] = []

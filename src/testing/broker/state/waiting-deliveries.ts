@@ -27,7 +27,7 @@ export class WaitingDeliveries {
     ;(delivery.qos === 0 ? this.atQoS0 : this.aboveQoS0).add(delivery)
   }
 
-  /** Drops what has expired. */
+  /** Drops expired messages. */
   dropExpired(now: number): void {
     for (const queue of [this.atQoS0, this.aboveQoS0]) {
       for (const gone of queue.remove(({ message }) => isExpired(message, now)))
@@ -35,14 +35,14 @@ export class WaitingDeliveries {
     }
   }
 
-  /** Drops the oldest, of QoS 0 where there are any; false when nothing waits. */
+  /** Drops the oldest message, of QoS 0 if there is one; false when none waits. */
   dropOldest(): boolean {
     const oldest = this.atQoS0.take() ?? this.aboveQoS0.take()
     if (oldest !== undefined) this.#ledger.drop(oldest, 'dropped')
     return oldest !== undefined
   }
 
-  /** Empties it; gives what may go to other members of a share (section 4.8.2). */
+  /** Empties it; returns messages that may go to other members of a share (section 4.8.2). */
   end(): Delivery[] {
     const shared: Delivery[] = []
     for (const queue of [this.aboveQoS0, this.atQoS0]) {
