@@ -625,6 +625,16 @@ describe('events and views', () => {
     expect(shown).not.toMatch(/canary|password|99, ?97, ?110/)
   })
 
+  it('a listener may end everything', async () => {
+    const { join, broker } = world()
+    broker.on('publish', () => broker.restart({ keepSessions: false }))
+    const client = await join('a')
+    await client.subscribe('t')
+    expect(await client.publish('t', 'x', { qos: 2, packetId: 1 })).toEqual([])
+    expect(client.ended).toBeDefined()
+    expect(broker.sessions.size).toBe(0)
+  })
+
   it('a listener that throws disturbs no other, and its error is heard of', async () => {
     const errors: string[] = []
     const real = queueMicrotask

@@ -137,6 +137,24 @@ describe('retained messages that change on their way', () => {
     expect([values('r/added'), values('r/brief')]).toEqual([['live new'], []])
   })
 
+  it('do not hold up other messages, and come before later ones of their topic [MQTT-4.6.0-5]', async () => {
+    const { join, broker } = stocked(30, 10)
+    const client = await join('a', { properties: { receiveMaximum: 1 } })
+    await client.subscribe({ filter: '#', qos: 1 })
+    for (const topic of ['r/25', 'other', 'r/27', 'r/25'])
+      broker.publish({ topic, payload: 'live', qos: 1 })
+    await readAll(client)
+    const of = (topic: string) =>
+      client.publishes
+        .filter((packet) => packet.topic === topic)
+        .map(({ retain }) => (retain ? 'kept' : 'live'))
+    expect(of('r/25')).toEqual(['kept', 'live', 'live'])
+    expect([of('r/27'), of('other')]).toEqual([['kept', 'live'], ['live']])
+    expect(topics(client).indexOf('other')).toBeLessThan(12)
+    expect(new Set(topics(client))).toEqual(new Set([...wanted(30), 'other']))
+    expect(topics(client)).toHaveLength(34)
+  })
+
   it('a client that subscribes again and again without reading makes the broker hold nothing', async () => {
     const { join, broker } = stocked(20, 1000, { maxSubscriptions: 3 })
     const client = await join('a', { properties: { receiveMaximum: 1 } })

@@ -1,4 +1,4 @@
-/** Defects planted one at a time, drawn from all of `src` or listed in `test/lab/mutants/hand`: what notices each, a test, the virtual world, or nothing. */
+/** Defects planted one at a time, drawn from all of `src`: what notices each, a test, the virtual world, or nothing. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Lab, Result } from './lab.js'
@@ -8,14 +8,13 @@ import {
   draw,
   type Explained,
   type Mutant,
-  readListed,
   readSources,
   type Sources,
   withIds,
 } from './mutants/draw.js'
 
 export const about =
-  'planted defects that a test or the world must notice: so many random ones (40), `hand` (those listed), `all`, `list=FILE`; `out=FILE` keeps the verdicts'
+  'planted defects that a test or the world must notice: so many random ones (40), or those of `list=FILE`; `out=FILE` keeps the verdicts'
 /** Of judging; learning which test reaches what comes first, and is kept for the next run. */
 export const minutes = 4
 
@@ -31,13 +30,9 @@ function choose(lab: Lab, sources: Sources, list: string | undefined): Chosen {
       ? undefined
       : (JSON.parse(readFileSync(list, 'utf8')) as Mutant[]).map(({ id }) => id)
   const ids = replay === undefined ? named : [replay]
-  if (ids !== undefined) return withIds(sources, lab.root, ids)
+  if (ids !== undefined) return withIds(sources, ids)
   const number = words.find((word) => /^\d+$/.test(word))
-  const drawn =
-    number !== undefined || !words.includes('hand') ? draw(sources, Number(number ?? 40), seed) : []
-  if (!words.includes('hand') && !words.includes('all')) return { mutants: drawn, gone: [] }
-  const listed = readListed(sources, lab.root)
-  return { mutants: [...listed.mutants, ...drawn], gone: listed.gone }
+  return { mutants: draw(sources, Number(number ?? 40), seed), gone: [] }
 }
 
 const place = ({ file, line, change }: Mutant): string => `${file}:${line} | ${change}`
@@ -63,11 +58,9 @@ function textOf({ by, tests, reason }: Explanation): string {
 export async function run(lab: Lab): Promise<Result> {
   const wordOf = (name: string): string | undefined =>
     lab.words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1)
-  const unknown = lab.words.filter((word) => !/^(\d+|hand|all|list=.+|out=.+)$/.test(word))
+  const unknown = lab.words.filter((word) => !/^(\d+|list=.+|out=.+)$/.test(word))
   if (unknown.length > 0)
-    throw new Error(
-      `mutants know a number, hand, all, list=FILE and out=FILE, but not ${unknown.join(', ')}`,
-    )
+    throw new Error(`mutants know a number, list=FILE and out=FILE, but not ${unknown.join(', ')}`)
   const sources = readSources(lab.root)
   const { mutants, gone } = choose(lab, sources, wordOf('list'))
   if (mutants.length === 0) throw new Error('the text of each of these mutants is gone')
@@ -95,7 +88,7 @@ export async function run(lab: Lab): Promise<Result> {
   const unreached = unnoticed.filter(({ tests }) => tests === 0)
   const seconds =
     verdicts.reduce((sum, verdict) => sum + verdict.seconds, 0) / Math.max(1, verdicts.length)
-  const stale = withIds(sources, lab.root, [...reasons.keys()]).gone.length
+  const stale = withIds(sources, [...reasons.keys()]).gone.length
   const explained = verdicts.length - killed - unnoticed.length
   const counts = `${verdicts.length} of ${mutants.length} mutants, ${killed} noticed, ${explained} explained, ${seconds.toFixed(1)} s each`
   return {

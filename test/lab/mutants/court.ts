@@ -165,9 +165,7 @@ export async function judgeAll(
       by = found?.by
       if (by !== undefined) break
     }
-    // A listed one with a title is for its test alone.
-    if (mutant.title === undefined)
-      by ??= await askWorlds(lab, `mutant-${job}`, path.join(lab.root, file), text)
+    by ??= await askWorlds(lab, `mutant-${job}`, path.join(lab.root, file), text)
     tell({ mutant, by, tests, seconds: Math.round(10 * seconds) / 10 })
   }
 

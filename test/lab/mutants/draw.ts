@@ -1,4 +1,4 @@
-/** Which mutants there are: those of the lists in this folder, and those that a seed draws from all of `src`, known by their line and their change. */
+/** Which mutants there are: those that a seed draws from all of `src`, known by their line and their change. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -13,20 +13,6 @@ export interface Mutant extends Change {
   readonly line: number
   /** The line on which the change begins, without spaces around it. */
   readonly lineText: string
-  /** Of a listed one: the test files that judge it before all others, and the full name of the only test that counts. */
-  readonly tests?: readonly string[]
-  readonly title?: string
-}
-
-/** One entry of a list: `find` is replaced where it occurs once. */
-interface Listed {
-  readonly id: string
-  readonly file: string
-  readonly find: string
-  readonly replace: string
-  readonly why: string
-  readonly tests: readonly string[]
-  readonly title?: string
 }
 
 /** Path below the root, with `/`, to text. */
@@ -76,46 +62,21 @@ export function draw(sources: Sources, count: number, seed: number): Mutant[] {
   return ranked.map(({ site, rank }) => site[Number.parseInt(rank, 16) % site.length] as Mutant)
 }
 
-/** Those with these ids, of the lists or drawn, and the ids of which the text is gone. */
-export function withIds(sources: Sources, root: string, ids: readonly string[]): Chosen {
-  const listed = readListed(sources, root)
+/** Those with these ids, and the ids of which the text is gone. */
+export function withIds(sources: Sources, ids: readonly string[]): Chosen {
   const files = new Set(ids.map((id) => id.split('#')[0] ?? ''))
   const drawable = [...files].flatMap((file) => sitesIn(file, sources.get(file) ?? '').flat())
-  const known = new Map([...listed.mutants, ...drawable].map((mutant) => [mutant.id, mutant]))
+  const known = new Map(drawable.map((mutant) => [mutant.id, mutant]))
   return {
     mutants: ids.flatMap((id) => known.get(id) ?? []),
     gone: ids.filter((id) => !known.has(id)),
   }
 }
 
-/** Mutants, and the ids of those whose text is gone, or occurs more than once. */
+/** Mutants, and the ids of those whose text is gone. */
 export interface Chosen {
   readonly mutants: readonly Mutant[]
   readonly gone: readonly string[]
-}
-
-/** All that are listed in this folder. */
-export function readListed(sources: Sources, root: string): Chosen {
-  const folder = path.join(root, 'test', 'lab', 'mutants', 'hand')
-  const lists = readdirSync(folder).sort()
-  const listed = lists.flatMap(
-    (name) => JSON.parse(readFileSync(path.join(folder, name), 'utf8')) as Listed[],
-  )
-  const mutants = listed.flatMap(({ id, file, find, replace, why, tests, title }): Mutant[] => {
-    const text = sources.get(file) ?? ''
-    const start = text.indexOf(find)
-    if (start < 0 || start !== text.lastIndexOf(find)) return []
-    const change = {
-      start,
-      end: start + find.length,
-      replacement: replace,
-      change: why,
-      ...lineAt(text, start),
-    }
-    return [{ ...change, id, file, tests, ...(title !== undefined && { title }) }]
-  })
-  const known = new Set(mutants.map(({ id }) => id))
-  return { mutants, gone: listed.filter(({ id }) => !known.has(id)).map(({ id }) => id) }
 }
 
 /** A mutant that no test can notice, and why. `line` and `change` are for people. One whose text is gone explains nothing any more. */

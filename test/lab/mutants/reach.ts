@@ -8,8 +8,6 @@ import type { Answer, Ran, Task } from './worker.js'
 import type { Hand } from './worker-process.js'
 
 const slash = (name: string): string => name.split(path.sep).join('/')
-/** They count work, and so run by themselves, and judge only the mutants that name them. */
-const alone = new Set(['test/unit/client/cost.test.ts', 'test/unit/queue/cost.test.ts'])
 /** Milliseconds of processor time for a few test files. */
 const patience = 600_000
 const filesATime = 6
@@ -18,7 +16,6 @@ const mostJudging = 60_000
 
 interface Test {
   readonly id: string
-  readonly title: string
   readonly milliseconds: number
 }
 
@@ -48,7 +45,7 @@ export interface Judge {
   readonly milliseconds: number
 }
 
-/** Those of the gate that stand on `src` itself, those of `mqwire/compat`, and those that count work. */
+/** Those of the gate that stand on `src` itself, and those of `mqwire/compat`. */
 function testFiles(root: string): string[] {
   const program = path.join(root, 'node_modules', 'vitest', 'vitest.mjs')
   const given = ['list', '--filesOnly', '--json', '--config', 'test/vitest.config.ts']
@@ -63,9 +60,7 @@ function testFiles(root: string): string[] {
   const standing = listed
     .map(({ file, projectName }) => [slash(path.relative(root, file)), projectName] as const)
     .filter((each) => stands(...each))
-  return [...new Set([...standing.map(([file]) => file), ...alone])]
-    .filter((file) => existsSync(path.join(root, file)))
-    .sort()
+  return [...new Set(standing.map(([file]) => file))].sort()
 }
 
 /** Follows imports from a test file: sources by distance, and a hash of everything. */
@@ -164,11 +159,7 @@ class Regions {
     const failing = [...errors, ...ran.filter(({ passed }) => !passed).map(({ title }) => title)]
     return {
       hash,
-      tests: tests.map(({ id, title, milliseconds }) => ({
-        id,
-        title,
-        milliseconds: Math.round(milliseconds),
-      })),
+      tests: tests.map(({ id, milliseconds }) => ({ id, milliseconds: Math.round(milliseconds) })),
       regions,
       before,
       failing,
@@ -205,13 +196,9 @@ export class Reach {
     const marked = path.join(cache, 'marked.json')
     mkdirSync(cache, { recursive: true })
     writeFileSync(marked, JSON.stringify(this.#regions.marked))
-    const shared = missing.filter(({ file }) => !alone.has(file))
-    const batches = [
-      ...missing.filter(({ file }) => alone.has(file)).map((each) => [each]),
-      ...Array.from({ length: Math.ceil(shared.length / filesATime) }, (_, at) =>
-        shared.slice(at * filesATime, (at + 1) * filesATime),
-      ),
-    ]
+    const batches = Array.from({ length: Math.ceil(missing.length / filesATime) }, (_, at) =>
+      missing.slice(at * filesATime, (at + 1) * filesATime),
+    )
     let done = 0
     const work = async (): Promise<void> => {
       const hand = start(marked)
@@ -245,7 +232,7 @@ export class Reach {
       say(`judges not, as it fails without a mutant: ${file}: ${failing.join('; ').slice(0, 300)}`)
   }
 
-  /** The tests that can notice a mutant: those that it names, then quick ones before slow ones and near ones before far ones. */
+  /** The tests that can notice a mutant: quick ones before slow ones and near ones before far ones. */
   judgesOf(mutant: Mutant, noticed: (file: string) => number): Judge[] {
     const regions = this.#regions.of(mutant)
     // A module is loaded for the first of a few test files alone.
@@ -257,23 +244,13 @@ export class Reach {
     const judges = this.#files.flatMap((file) => {
       const { distances, tests } = file
       const distance = distances.get(mutant.file)
-      const isNamed = mutant.tests?.includes(file.file) === true
-      if (
-        distance === undefined ||
-        ((mutant.title !== undefined || alone.has(file.file)) && !isNamed)
-      )
-        return []
+      if (distance === undefined) return []
       const reached = new Set(
         regions.flatMap((region) => testsIn(file.regions[mutant.file]?.[region] ?? [])),
       )
-      const able = tests.filter(({ title }, index) =>
-        mutant.title === undefined
-          ? isEarly || isNamed || reached.has(index)
-          : title === mutant.title,
-      )
+      const able = tests.filter((_, index) => isEarly || reached.has(index))
       const slow = able.filter(({ milliseconds }) => milliseconds > 100)
-      const near =
-        (distance * (isNamed ? 0.001 : reached.size > 0 ? 1 : 10)) / (1 + 3 * noticed(file.file))
+      const near = (distance * (reached.size > 0 ? 1 : 10)) / (1 + 3 * noticed(file.file))
       return [able.filter((test) => !slow.includes(test)), slow].flatMap((some, isSlow) => {
         const milliseconds = some.reduce((sum, test) => sum + test.milliseconds, 0)
         const cost = (milliseconds + 30) * near * (isSlow === 1 ? 10 : 1)

@@ -1,6 +1,7 @@
 /** Enhanced authentication: the exchange before CONNACK, mechanisms that fail, and re-authentication that either side begins. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AuthMechanism, ClientOptions } from '../../../src/client/options/index.js'
+import { deferred } from '../../../src/common/abort.js'
 import type { MqttError } from '../../../src/errors.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { agreeable, failure } from './harness.js'
@@ -373,6 +374,27 @@ describe('reauthenticate()', () => {
     expect(
       peer.received.slice(before).map((packet) => packet.type === 'auth' && packet.reasonCode),
     ).toEqual(expected)
+  })
+
+  it('an answer, or a failure, that comes when the connection is gone concerns no other', async () => {
+    for (const end of ['resolve', 'reject'] as const) {
+      const late = deferred<string>()
+      let slow = false
+      const { rig } = await proven({ start: () => (slow ? late.promise : 'x') })
+      slow = true
+      const error = failure(rig.client.reauthenticate())
+      await rig.settle()
+      slow = false
+      rig.behave = () => asking()
+      await rig.cut()
+      await rig.advance(1000)
+      expect((await error).code).toBe('ERR_CONNECTION_LOST')
+      late[end]('late')
+      await rig.settle()
+      expect(rig.peers.map((peer) => peer.all('auth').length)).toEqual([0, 0])
+      expect(rig.client.state).toBe('connected')
+      await rig.finish()
+    }
   })
 
   it.each([

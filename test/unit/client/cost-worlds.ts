@@ -1,4 +1,4 @@
-/** Rows of the cost tests: each prepares a world for so many and gives what is to be counted. For each row one walk is made quadratic by `npm run lab -- mutants hand`. */
+/** Rows of the cost tests: each prepares a world for so many and gives what is to be counted. */
 import { describe, expect, it } from 'vitest'
 import type {
   ClientOptions,

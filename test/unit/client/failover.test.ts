@@ -341,6 +341,7 @@ describe('Server Reference with an allow-list', () => {
     ['another port of an allowed host:port', 'b:22', 'b:1'],
     ['another port of an allowed host', 'b:22', 'b'],
     ['a name that ends like an allowed one', 'evil-b:1', 'b:1'],
+    ['a name that begins like an allowed one', 'b:1.evil', 'b:1'],
     ['user-info before an allowed host', 'user@b:1', 'b:1'],
     ['a host that stands in user-info', 'b:1@evil:1', 'b:1'],
     ['a scheme of its own', 'mqtt://b:1', 'b:1'],
@@ -356,6 +357,37 @@ describe('Server Reference with an allow-list', () => {
     ['of several names the first allowed one is followed', 'evil:1 b:1 c:1', ['c:1', 'b:1']],
   ])('%s', async (_what, reference, serverReferences) => {
     await expectHosts(await sentAway(reference, { serverReferences }), 'a:1', 'b:1')
+  })
+
+  it('at most three in a row are followed', async () => {
+    const names = ['a:1', 'b:1', 'c:1', 'd:1', 'e:1']
+    const rig = new Rig(
+      { serverReferences: names },
+      {
+        hosts: ['a:1'],
+        behave: (host) => refusing(0x9c, { serverReference: names[names.indexOf(host) + 1] ?? '' }),
+      },
+    )
+    const error = await settled(rig, failure(rig.client.connect()))
+    expect(causes(error).at(-1)).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x9c })
+    await expectHosts(rig, 'a:1', 'b:1', 'c:1', 'd:1')
+  })
+
+  it('one that leads nowhere takes no turn of the others in the first round', async () => {
+    const rig = new Rig(
+      { serverReferences: ['x:1'] },
+      {
+        hosts: ['a:1', 'b:1'],
+        behave: (host) => {
+          if (host === 'a:1') return refusing(0x9c, { serverReference: 'x:1' })
+          return host === 'x:1' ? down : agreeable
+        },
+      },
+    )
+    await settled(rig, rig.client.connect())
+    expect(rig.hosts.slice(0, 2)).toEqual(['a:1', 'x:1'])
+    expect(rig.hosts.at(-1)).toBe('b:1')
+    await rig.finish()
   })
 
   it('credentials are asked for again, for the host that we were sent to', async () => {

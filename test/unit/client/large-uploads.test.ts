@@ -217,6 +217,26 @@ describe('packets on a slow line', () => {
 })
 
 describe('which peer counts as dead', () => {
+  it('one that reads nothing and sends without end: what it is owed is bounded by the memory budget', async () => {
+    const line = { rate: megabyte, kernel: 64 * 1024 }
+    const upload = await uploading({ memoryBudget: size }, line)
+    const { world, link } = upload
+    sending(upload, 4 * size)
+    await world.settle()
+    link.rate = 0
+    const pubrecs = Uint8Array.from(
+      Array.from({ length: 16_000 }, (_, at) => [0x50, 2, (at + 1) >> 8, (at + 1) & 255]).flat(),
+    )
+    for (let read = 0; read < 60 && link.destroyed === undefined; read++) {
+      link.feedBytes(pubrecs)
+      await world.settle()
+    }
+    expect(await world.client.closed).toMatchObject({
+      code: 'ERR_CONNECTION_LOST',
+      message: expect.stringContaining('reads nothing'),
+    })
+  })
+
   /** Milliseconds until the link was given up, at the most in a minute; meanwhile this is done every so often. */
   async function givenUp(
     { world, link }: Upload,

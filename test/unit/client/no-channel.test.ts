@@ -1,4 +1,4 @@
-/** The client for browsers where there is no MessageChannel, as in React Native: a flood goes on in a timer. */
+/** A flood in the client for browsers: it goes on in a message of a channel, or in a timer where there is no MessageChannel, as in React Native. */
 import { afterEach, expect, it, vi } from 'vitest'
 import { Client } from '../../../src/client/browser.js'
 import { sliceLength } from '../../../src/client/connection/stream-reader.js'
@@ -8,8 +8,11 @@ import { encode } from '../../../src/wire/index.js'
 
 afterEach(() => vi.unstubAllGlobals())
 
-it('walks a flood without a MessageChannel', async () => {
-  vi.stubGlobal('MessageChannel', undefined)
+it.each([
+  ['with', globalThis.MessageChannel],
+  ['without', undefined],
+])('walks a flood %s MessageChannel', async (_how, channel) => {
+  vi.stubGlobal('MessageChannel', channel)
   const [near, far] = memoryPair()
   const peer = new ScriptedPeer(far, 5, ({ type }) => {
     if (type === 'connect') return { type: 'connack' }

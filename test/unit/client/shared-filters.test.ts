@@ -218,6 +218,9 @@ describe('several consumers of one message', () => {
     await leave(world, keen)
     await world.send(publish('a', 'x', 2))
     expect(acks(world)).toEqual(['puback 1', 'puback 2'])
+    await subscribe(world, 'a', { qos: 0 })
+    await world.send(publish('a', 'x', 3))
+    expect(acks(world)).toEqual(['puback 1', 'puback 2', 'puback 3'])
   })
 
   it('a stalled consumer that leaves does not hold the message any more', async () => {

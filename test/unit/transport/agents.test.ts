@@ -327,6 +327,22 @@ describe('agents of other kinds', () => {
     ])
   })
 
+  it.each([
+    ['ws://broker.example/mqtt', 80],
+    ['wss://broker.example/mqtt', 443],
+    ['mqtt://broker.example', 1883],
+    ['mqtts://broker.example', 8883],
+  ])('of %s are asked for port %i', async (url, expected) => {
+    const asked: unknown[] = []
+    const agent = {
+      connect: (_request: never, options: never) => Promise.reject(asked.push(options)),
+    }
+    await failureOf(clientOf({ url, socket: { agent } }))
+    expect(asked).toEqual([
+      expect.objectContaining({ host: 'broker.example', port: expected, secureEndpoint: false }),
+    ])
+  })
+
   it('TLS is spoken on a stream that is no socket', async () => {
     const agent = {
       connect: () => {

@@ -294,15 +294,16 @@ function throwing(method: 'pause' | 'resume' | 'end' | 'destroy'): {
 
 describe('a stream that throws', () => {
   it.each([
-    ['pause', (recorder: Recorder) => recorder.transport.pause?.()],
-    ['resume', (recorder: Recorder) => recorder.transport.resume?.()],
-    ['end', (recorder: Recorder) => recorder.close()],
-    ['resume', (recorder: Recorder) => recorder.close()],
-  ] as const)('from %s() is cut, with what it threw', async (method, act) => {
+    ['pause', 'as we pause', (recorder: Recorder) => recorder.transport.pause?.()],
+    ['resume', 'as we resume', (recorder: Recorder) => recorder.transport.resume?.()],
+    ['end', 'as we end', (recorder: Recorder) => recorder.close()],
+    ['resume', 'as we end', (recorder: Recorder) => recorder.close()],
+    ['end', 'as the peer has ended', (_: Recorder, over: Duplex) => over.push(null)],
+  ] as const)('from %s() %s is cut, with what it threw', async (method, _when, act) => {
     const { over, error, arm } = throwing(method)
     const recorder = await opened(over)
     arm()
-    act(recorder)
+    act(recorder, over)
     await recorder.untilClosed()
     expect([recorder.ends, recorder.cause, over.destroyed, recorder.violations]).toEqual([
       1,

@@ -10,7 +10,7 @@ import { Client } from '../../../src/client/node.js'
 import { dialTcp, listenTcp } from '../../../src/transport/tcp.js'
 import { dialTls } from '../../../src/transport/tls.js'
 import type { Dial, SocketOptions, TlsOptions } from '../../../src/transport/transport.js'
-import { dialWebSocketNode } from '../../../src/transport/websocket-node.js'
+import { dialWebSocketNode, listenWebSocket } from '../../../src/transport/websocket-node.js'
 import {
   hasOpenssl,
   type Identity,
@@ -421,6 +421,19 @@ function tests(): void {
       }
     },
   )
+
+  it('listenWebSocket with tls serves wss, also without TCP_NODELAY', async () => {
+    const listener = await listenWebSocket({ tls: local }, (transport) => {
+      const far = new Recorder(transport).open()
+      far.onEvent = () => far.length === 3 && far.write(far.bytes)
+    })
+    servers.push(listener)
+    expect(listener.url).toMatch(/^wss:/)
+    const parts = { tls: { ca: ca.cert }, socket: { noDelay: false } }
+    const a = await opened(dialWebSocketNode, listener.url, parts)
+    a.write(pattern(3))
+    await a.until(() => a.length === 3, 'the echo')
+  })
 
   describe('listenTcp with tls', () => {
     it('with ca demands a certificate of it', async () => {

@@ -116,6 +116,13 @@ describe('frames', () => {
     expect(frames.bytes).toHaveLength(0)
   })
 
+  it('whose topic only an alias names are read like others', () => {
+    const aliased = (topic: string) =>
+      packet(0x30, field(topic), variable(3), 0x23, 0, 1, new Uint8Array(20).fill(0x70))
+    const bytes = join(aliased('a/b'), ...Array.from({ length: 20 }, () => aliased('')))
+    expect(asked(instantiate(), [{ bytes, inPlace: true }])).toBe(1)
+  })
+
   it('are found in a part of the window too', () => {
     const memory = instantiate()
     const frames = new WasmFrames(memory, setting)

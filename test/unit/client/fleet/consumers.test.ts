@@ -398,6 +398,30 @@ describe('the end of the client', () => {
     },
   )
 
+  it('one that joins and stops reading again and again leaves nothing behind on its client', async () => {
+    const { world, jobs } = await joined({}, agreeable)
+    const { client, clock } = world
+    const { pending } = clock
+    let listening = 0
+    const { on } = client
+    client.on = ((...given: Parameters<typeof on>) => {
+      const stop = on.apply(client, given)
+      listening += 1
+      return Object.assign(() => {
+        listening -= 1
+        stop()
+      }, stop)
+    }) as typeof on
+    let share = jobs
+    for (let round = 0; round < 3; round++) {
+      share.detach()
+      await settled(world, share.unsubscribe(), 1000)
+      share = await join(world)
+    }
+    expect([listening, client.toJSON()]).toMatchObject([0, { subscriptions: 1 }])
+    expect(clock.pending).toBe(pending)
+  })
+
   it('a block that ends without a connection does not wait for one', async () => {
     const world = await steady({}, willing(false))
     const jobs = await join(world)

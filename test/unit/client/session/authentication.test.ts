@@ -110,6 +110,14 @@ describe('re-authentication', () => {
     session.expectClose(0x82)
   })
 
+  it('sends nothing without a connection', () => {
+    const session = established()
+    session.suspend()
+    session.takeActions()
+    session.authExchange.authenticate(0x19, undefined)
+    expect(session.takeActions()).toEqual([])
+  })
+
   it('has 16 rounds too, counted for each exchange', () => {
     const session = established()
     for (let exchange = 0; exchange < 3; exchange++) {
