@@ -59,10 +59,13 @@ describe('the payload of an owned message', () => {
     async (payload) => {
       const { world, send } = await windowed()
       const [one, other] = [await subscribe(world, 'a'), await subscribe(world, 'a')]
-      await send(publish('a', payload))
+      const properties = { correlationData: Uint8Array.of(1, 2) }
+      await send(publish('a', payload, undefined, { properties }))
       const [first, second] = [taken(one), taken(other)]
       first.payload.fill(0)
+      first.properties.correlationData?.fill(0)
       transfer(first)
+      expect(second.properties).toMatchObject(properties)
       expect([second.text(), second.payload.buffer.byteLength]).toEqual([payload, payload.length])
     },
   )

@@ -2,18 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Message, SubscribeOptions } from '../../../src/client/options/index.js'
 import type { PacketInput } from '../../../src/wire/encode.js'
-import { connected } from './harness.js'
-import {
-  acks,
-  agreed,
-  obliging,
-  publish,
-  quick,
-  quiet,
-  series,
-  subscribe,
-  taken,
-} from './incoming.js'
+import { acks, agreed, publish, quick, quiet, series, subscribe, taken } from './incoming.js'
 import { loop } from './steps.js'
 
 async function received(packet: PacketInput): Promise<Message> {
@@ -26,18 +15,6 @@ async function received(packet: PacketInput): Promise<Message> {
 const json = async (text: string): Promise<unknown> => (await received(publish('a', text))).json()
 
 describe('bytes and properties', () => {
-  it('keeping one message does not pin what came with it', async () => {
-    const world = await connected({}, obliging, { backward: { delivery: 'buffer' } })
-    const subscription = await subscribe(world, 'a')
-    await world.send(...quick('a', 3))
-    const buffers = [taken(subscription), taken(subscription), taken(subscription)].map(
-      (message) => message.payload.buffer,
-    )
-    expect([new Set(buffers).size, ...buffers.map((buffer) => buffer.byteLength)]).toEqual([
-      3, 1, 1, 1,
-    ])
-  })
-
   it('correlation data is its own as well, properties are the same object each time, and names in them are no keys of anything', async () => {
     const userProperties = ['__proto__', 'constructor'].map((name): [string, string] => [name, 'p'])
     const correlationData = Uint8Array.of(1, 2, 3)

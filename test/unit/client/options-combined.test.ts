@@ -49,13 +49,6 @@ test.each(['x'.repeat(70_000), '\ud800'])(
   },
 )
 
-test.each(['', 'mqtt://b', 'b/path', 'b c'])(
-  'serverReferences refuses what can never match: "%s"',
-  (entry) => {
-    expect(() => new World({ serverReferences: [entry] })).toThrow(invalid('serverReferences'))
-  },
-)
-
 test.each(['backoff', 'decide'] as const)(
   'a rejected promise of %s() brings no process down',
   async (name) => {

@@ -47,20 +47,6 @@ describe('a lost connection', () => {
     )
     expect(new Set(delays.map(String)).size).toBe(3)
   })
-
-  it('reconnect off: one attempt, everything pending settles', async () => {
-    const rig = await up({ reconnect: false }, { behave: () => accepting() })
-    const { client } = rig
-    const calls = ([1, 2] as const).map((qos) => failure(client.publish('a', 'b', { qos })))
-    calls.push(failure(client.subscribe('a')), failure(client.unsubscribe('b')))
-    await rig.settle()
-    await rig.cut()
-    for (const error of [...calls, client.closed])
-      expect((await error)?.code).toBe('ERR_CONNECTION_LOST')
-    await rig.advance(1_000_000)
-    expect(story(rig)).toMatchObject({ state: 'closed', hosts: 'a' })
-    expect(rig.clock.pending).toBe(0)
-  })
 })
 
 describe('the first connection', () => {
@@ -136,32 +122,6 @@ describe('an attempt that comes to nothing', () => {
     const { failed, lost: ends, delays, hosts } = story(rig)
     expect(failed).toEqual(Array.from(hosts.slice(1), () => 'ERR_TLS'))
     expect([ends.length, delays.slice(0, 5)]).toEqual([1, doubling.slice(0, 5)])
-  })
-})
-
-describe('the options', () => {
-  it.each([
-    ['reconnect.backoff', { reconnect: { backoff: 5 } }],
-    ['reconnect.stableAfter', { reconnect: { stableAfter: -1 } }],
-    ['reconnect.maxAttempts', { reconnect: { maxAttempts: 0 } }],
-    ['reconnect.maxAttempts', { reconnect: { maxAttempts: 1.5 } }],
-    ['reconnect.decide', { reconnect: { decide: 'retry' } }],
-    ['reconnect.period', { reconnect: { period: 1000 } }],
-    ['reconnect', { reconnect: 5000 }],
-    ['firstConnect', { firstConnect: 'later' }],
-    ['refreshBefore', { refreshBefore: -1 }],
-    ['connectTimeout', { connectTimeout: Number.POSITIVE_INFINITY }],
-  ])('%s: %j is refused with its name', (option, options) => {
-    const error = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option })
-    expect(() => rigged(options as object)).toThrow(error)
-  })
-
-  it('are read once: what is written to them later means nothing', async () => {
-    const options = { reconnect: { backoff: (): number => 1000, maxAttempts: 5 } }
-    const rig = await up(options)
-    Object.assign(options.reconnect, { maxAttempts: 1, backoff: () => 7 })
-    await rig.cut()
-    expect(rig.delays).toEqual([1000])
   })
 })
 

@@ -227,17 +227,6 @@ describe('several consumers of one message', () => {
     await leave(world, slow)
     expect(acks(world)).toEqual(['puback 1'])
   })
-
-  it('each has bytes and properties of its own', async () => {
-    const { world, first, second } = await both()
-    const properties = { correlationData: Uint8Array.of(1, 2) }
-    await world.send(publish('a', 'abc', undefined, { properties }))
-    const [one, other] = [taken(first), taken(second)]
-    one.payload.fill(0)
-    one.properties.correlationData?.fill(0)
-    expect([other.text(), other.properties.correlationData]).toEqual(['abc', Uint8Array.of(1, 2)])
-    expect(one.payload.buffer).not.toBe(other.payload.buffer)
-  })
 })
 
 /** Readers that subscribe when told; the test answers. */

@@ -51,14 +51,6 @@ describe('stats()', () => {
     has(rig, { connects: 1 })
     await rig.finish()
   })
-
-  it.each([1, 'yes', null])('%s for the option is refused', (stats) => {
-    const refused = expect.objectContaining({
-      code: 'ERR_INVALID_OPTION',
-      option: 'stats',
-    }) as Error
-    expect(() => new Rig({ stats: stats as unknown as boolean })).toThrow(refused)
-  })
 })
 
 describe('connections', () => {

@@ -1,7 +1,6 @@
 /** SUBSCRIBE: what leaves, what comes back, what is refused here, and how a call ends. */
 import { describe, expect, it } from 'vitest'
 import type { Filters, Subscription } from '../../../src/client/options/index.js'
-import type { Properties } from '../../../src/wire/packets.js'
 import { keeps } from './across.js'
 import { accepting, agreeable, connected, failure, World } from './harness.js'
 import {
@@ -18,11 +17,8 @@ import {
   takenTexts,
   unsubscribes,
 } from './incoming.js'
-import { refusing, welcoming } from './rig.js'
+import { refusing } from './rig.js'
 import { settled } from './steps.js'
-
-/** Without identifiers the bytes of SUBSCRIBE are known beforehand. */
-const plain: Properties = { subscriptionIdentifierAvailable: 0 }
 
 /** Identifiers of each SUBSCRIBE. */
 const ids = (world: World) => world.peer.all('subscribe').map(({ packetId }) => packetId)
@@ -55,16 +51,6 @@ describe('what leaves', () => {
     expect(grants(await promise)).toEqual(['a 1', 'b 2', 'c/# 0'])
   })
 
-  it('user properties and the lowest and highest Subscription Identifier are on the wire', async () => {
-    for (const subscriptionIdentifier of [1, 268_435_455]) {
-      const world = await agreed()
-      const userProperties: [string, string][] = ['1', '2'].map((value) => ['k', value])
-      await subscribe(world, 'a', { properties: { userProperties, subscriptionIdentifier } })
-      const expected = { userProperties, subscriptionIdentifiers: [subscriptionIdentifier] }
-      expect(world.peer.last('subscribe').properties).toEqual(expected)
-    }
-  })
-
   it('also seen: brokers that limit the filters of one SUBSCRIBE: more filters than maxFiltersPerSubscribe: several packets, one identifier, one answer for the caller', async () => {
     const world = await connected({ maxFiltersPerSubscribe: 2 })
     const promise = world.client.subscribe(['a', 'b', 'c', 'd', 'e'], { qos: 1 })
@@ -86,18 +72,6 @@ describe('what leaves', () => {
 })
 
 describe('what is refused before a byte is sent', () => {
-  it.each([
-    ['ERR_WILDCARD_SUBS_UNSUPPORTED', 'a/+', {}, { wildcardSubscriptionAvailable: 0 }],
-    ['ERR_WILDCARD_SUBS_UNSUPPORTED', 'a/#', {}, { wildcardSubscriptionAvailable: 0 }],
-    ['ERR_SHARED_SUBS_UNSUPPORTED', '$share/g/a', {}, { sharedSubscriptionAvailable: 0 }],
-    ['ERR_SUBSCRIPTION_IDS_UNSUPPORTED', 'a', { subscriptionIdentifier: 7 }, plain],
-  ] as const)('what the server does not offer, %s: %s', async (code, filter, properties, offer) => {
-    const world = await connected({}, accepting(offer))
-    const call = failure(world.client.subscribe(filter, { properties }))
-    expect(await call).toMatchObject({ code, outcome: 'not-sent' })
-    expect([subscribes(world), world.client.state]).toEqual([[], 'connected'])
-  })
-
   it('subscription() throws at once, and leaves nothing behind', async () => {
     const world = await agreed()
     expect(() => world.client.subscription('a#')).toThrow(
@@ -105,14 +79,6 @@ describe('what is refused before a byte is sent', () => {
     )
     await world.settle()
     expect(subscribes(world)).toEqual([])
-  })
-
-  it('a SUBSCRIBE larger than the server takes, but for smaller ones', async () => {
-    const world = await connected({}, welcoming({ maximumPacketSize: 64 }))
-    const error = { code: 'ERR_PACKET_TOO_LARGE', outcome: 'not-sent' }
-    expect(await failure(world.client.subscribe('x'.repeat(64)))).toMatchObject(error)
-    await subscribe(world, 'y')
-    expect(subscribes(world)).toEqual(['y'])
   })
 })
 
@@ -166,20 +132,6 @@ describe('the answer', () => {
       expect(subscribes(world)).toHaveLength(reasonCode === 0x91 ? 4 : 2)
     },
   )
-
-  it('the connection drops before SUBACK: rejected once, outcome unknown', async () => {
-    const world = await connected()
-    const subscription = world.client.subscription('a')
-    const reading = read(subscription)
-    await world.settle()
-    world.peer.cut()
-    await world.settle()
-    await expect(subscription.ready).rejects.toMatchObject({
-      code: 'ERR_CONNECTION_LOST',
-      outcome: 'unknown',
-    })
-    expect(reading.end).toMatchObject({ state: 'failed', error: { code: 'ERR_CONNECTION_LOST' } })
-  })
 })
 
 describe('when', () => {

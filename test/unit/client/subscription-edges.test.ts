@@ -1,6 +1,6 @@
 /** Corners of subscriptions: merging while offline, answers that cross, calls from inside callbacks, and signals. */
 import { describe, expect, it, vi } from 'vitest'
-import type { SubscribeOptions, Subscription } from '../../../src/client/options/index.js'
+import type { Subscription } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { agreeable, connected, failure, World } from './harness.js'
 import {
@@ -44,20 +44,6 @@ function counted() {
 }
 
 describe('offline', () => {
-  it('subscriptions on one filter become one SUBSCRIBE, in the order of the calls', async () => {
-    const { world, connect } = idle()
-    const first = world.client.subscription('a')
-    await world.settle()
-    const second = world.client.subscription('a', { qos: 2, retainHandling: 1 })
-    world.client.subscription('b', { qos: 1 })
-    await connect()
-    expect(world.peer.all('subscribe')).toMatchObject([
-      { subscriptions: [{ filter: 'a', qos: 2, retainHandling: 0 }] },
-      { subscriptions: [{ filter: 'b', qos: 1 }] },
-    ])
-    for (const { ready } of [first, second]) expect((await ready).granted[0]?.qos).toBe(2)
-  })
-
   it('subscribed, unsubscribed and subscribed again: only the last leaves', async () => {
     const { world, connect } = idle()
     const first = world.client.subscription('a', { qos: 1 })
@@ -115,26 +101,6 @@ describe('answers that cross', () => {
   })
 })
 
-it("the caller's objects are never written to", async () => {
-  const world = await agreed()
-  const filter = Object.freeze({ filter: 'a', qos: 0 as const, retainHandling: 2 as const })
-  const userProperties = [['k', 'v'] as [string, string]]
-  const options: SubscribeOptions = Object.freeze({
-    ack: 'manual',
-    properties: Object.freeze({ userProperties }),
-  })
-  const calls = [
-    world.client.subscribe(Object.freeze([filter]), options),
-    world.client.subscribe({ filter: 'a', qos: 2 }, options),
-  ]
-  await world.settle()
-  await Promise.all(calls)
-  expect(filter).toEqual({ filter: 'a', qos: 0, retainHandling: 2 })
-  expect(world.peer.last('subscribe').subscriptions).toMatchObject([
-    { filter: 'a', qos: 2, retainHandling: 0 },
-  ])
-})
-
 it('onDrop detaches: the message that came is kept for the next subscription as well', async () => {
   const world = await agreed()
   const onDrop = (): void => subscription.detach()
@@ -152,13 +118,6 @@ it('onDrop detaches: the message that came is kept for the next subscription as 
 
 describe('a signal', () => {
   const aborted = { code: 'ERR_ABORTED', outcome: 'not-sent' }
-
-  it('that has aborted: nothing is sent, outcome not-sent', async () => {
-    const world = await agreed()
-    const call = failure(world.client.subscribe('a', { signal: AbortSignal.abort('why') }))
-    expect(await call).toMatchObject({ ...aborted, name: 'AbortError', cause: 'why' })
-    expect(types(world)).toEqual(['connect'])
-  })
 
   it('that aborts while offline: nothing is sent later, and the reader ends', async () => {
     const { world, connect } = idle()

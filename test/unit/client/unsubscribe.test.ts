@@ -75,13 +75,13 @@ describe('the answer', () => {
     expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
   })
 
-  it('the connection drops before UNSUBACK: rejected, outcome unknown', async () => {
-    const world = await connected({}, granting)
-    const call = failure((await subscribe(world, 'a')).unsubscribe())
+  it('the connection drops before it, or before SUBACK: rejected, outcome unknown', async () => {
+    const world = await connected()
+    const calls = [failure(world.client.unsubscribe('a')), failure(world.client.subscribe('b'))]
     await world.settle()
     world.peer.cut()
     const error = { code: 'ERR_CONNECTION_LOST', outcome: 'unknown' }
-    expect(await settled(world, call)).toMatchObject(error)
+    expect(await settled(world, Promise.all(calls))).toMatchObject([error, error])
   })
 })
 
@@ -239,8 +239,6 @@ it.each(['destroy', 'cut'])(
 const taking = (maximumPacketSize: number, sessionPresent = false): Answer =>
   willing(sessionPresent, { maximumPacketSize })
 
-const withholding = deafTo('unsubscribe')
-
 const durable: ClientOptions = {
   clientId: 'c',
   cleanStart: false,
@@ -294,7 +292,7 @@ describe('UNSUBSCRIBE in packets that the server takes', () => {
   })
 
   it('what a lost connection left unanswered is split anew for a server that takes less', async () => {
-    const world = await connected(durable, withholding)
+    const world = await connected(durable, granting)
     await subscribe(world, filtersOf(100))
     const call = world.client.unsubscribe(filtersOf(100))
     await world.settle()
@@ -306,7 +304,7 @@ describe('UNSUBSCRIBE in packets that the server takes', () => {
   })
 
   it('maxFiltersPerSubscribe holds on the next connection too', async () => {
-    const world = await connected({ ...durable, maxFiltersPerSubscribe: 3 }, withholding)
+    const world = await connected({ ...durable, maxFiltersPerSubscribe: 3 }, granting)
     const call = world.client.unsubscribe(filtersOf(8))
     await world.settle()
     world.answer = taking(4096, true)
@@ -366,7 +364,7 @@ describe('an UNSUBSCRIBE that the server does not take', () => {
   })
 
   it('UNSUBACK with the wrong number of codes fails its own filters only; the rest of the call goes on', async () => {
-    const world = await connected({ ...durable, maxFiltersPerSubscribe: 2 }, withholding)
+    const world = await connected({ ...durable, maxFiltersPerSubscribe: 2 }, granting)
     const call = world.client.unsubscribe(['a', 'b', 'c'])
     await world.settle()
     world.answer = taking(4096, true)

@@ -47,7 +47,7 @@ const publishRows: Row[] = [
   ...['', 'a/+', ...badTexts].map(
     (topic): Row => ['post', [topic, 'x'], 'topic', 'ERR_INVALID_TOPIC'],
   ),
-  ...[5, null, undefined, {}, ['a'], true, () => 'x'].map(
+  ...[5, null, undefined, {}, ['a'], true, () => 'x', Symbol('x')].map(
     (payload): Row => ['publish', ['a', payload], 'payload'],
   ),
   ['post', ['a', 5], 'payload'],
@@ -59,6 +59,7 @@ const publishRows: Row[] = [
     ackTimeout: [-1, Number.NaN],
     signal: [{}],
     qoss: [1],
+    dup: [true],
     properties: ['x'],
   }),
   ...eachProperty('publish', ['a', 'b'], {
@@ -156,7 +157,7 @@ const otherRows: Row[] = [
 ]
 
 describe.each(['connected', 'idle'] as const)(
-  'refused by name, and no byte is sent: %s',
+  'refused by name, and no byte is sent: %s [MQTT-3.3.2-2] [MQTT-3.3.2-14] [MQTT-3.3.4-6] [MQTT-4.7.0-1] [MQTT-4.7.3-1]',
   (state) => {
     let world: World
 

@@ -44,11 +44,6 @@ describe('CONNECT', () => {
     },
   )
 
-  it('an empty client id needs Clean Session: with cleanStart false it is refused locally [3.1.1: MQTT-3.1.3-7]', () => {
-    const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'clientId' })
-    expect(() => new World({ ...four, cleanStart: false })).toThrow(refused)
-  })
-
   it('without one it is generated: at most 23 safe characters, unique per client', async () => {
     const ids = new Set<string>()
     for (let seed = 1; seed <= 20; seed++) {
