@@ -14,17 +14,15 @@ async function received(packet: PacketInput): Promise<Message> {
 
 const json = async (text: string): Promise<unknown> => (await received(publish('a', text))).json()
 
-describe('bytes and properties', () => {
-  it('correlation data is its own as well, properties are the same object each time, and names in them are no keys of anything', async () => {
-    const userProperties = ['__proto__', 'constructor'].map((name): [string, string] => [name, 'p'])
-    const correlationData = Uint8Array.of(1, 2, 3)
-    const properties = { contentType: 'long text before it', correlationData, userProperties }
-    const message = await received(publish('a', 'x', undefined, { properties }))
-    expect(message.properties).toMatchObject(properties)
-    expect(message.properties.correlationData?.buffer.byteLength).toBe(3)
-    expect(message.properties).toBe(message.properties)
-    expect(({} as Record<string, unknown>)['p']).toBeUndefined()
-  })
+it('bytes and properties: correlation data is its own as well, properties are the same object each time, and names in them are no keys of anything', async () => {
+  const userProperties = ['__proto__', 'constructor'].map((name): [string, string] => [name, 'p'])
+  const correlationData = Uint8Array.of(1, 2, 3)
+  const properties = { contentType: 'long text before it', correlationData, userProperties }
+  const message = await received(publish('a', 'x', undefined, { properties }))
+  expect(message.properties).toMatchObject(properties)
+  expect(message.properties.correlationData?.buffer.byteLength).toBe(3)
+  expect(message.properties).toBe(message.properties)
+  expect(({} as Record<string, unknown>)['p']).toBeUndefined()
 })
 
 describe('text()', () => {
@@ -98,26 +96,23 @@ describe('borrowed', () => {
   }
 
   const fields = ['topic', 'payload', 'qos', 'retain', 'dup', 'redelivered', 'properties'] as const
-  it.each(['auto', 'manual'] as const)(
-    'works during the turn, and throws after it: ack %s',
-    async (ack) => {
-      const { subscription } = await borrowing({ ack })
-      const message = taken(subscription)
-      const readings = [
-        ...fields.map((name) => () => message[name]),
-        ...(['text', 'json', 'detach'] as const).map((name) => () => message[name]()),
-      ]
+  it.each(['auto', 'manual'] as const)('works in its turn, throws after it: %s', async (ack) => {
+    const { subscription } = await borrowing({ ack })
+    const message = taken(subscription)
+    const readings = [
+      ...fields.map((name) => () => message[name]),
+      ...(['text', 'json', 'detach'] as const).map((name) => () => message[name]()),
+    ]
+    for (const reading of readings) expect(reading).not.toThrow()
+    // The next turn ends this one; under manual acknowledgements only `ack()` does.
+    expect(taken(subscription)).not.toBe(message)
+    if (ack === 'manual') {
       for (const reading of readings) expect(reading).not.toThrow()
-      // The next turn ends this one; under manual acknowledgements only `ack()` does.
-      expect(taken(subscription)).not.toBe(message)
-      if (ack === 'manual') {
-        for (const reading of readings) expect(reading).not.toThrow()
-        expect(message.ack()).toBe(true)
-      }
-      for (const reading of readings) expect(reading).toThrow(released)
-      expect(message.ack()).toBe(false)
-    },
-  )
+      expect(message.ack()).toBe(true)
+    }
+    for (const reading of readings) expect(reading).toThrow(released)
+    expect(message.ack()).toBe(false)
+  })
 
   it.each(['auto', 'manual'] as const)('detach() gives an owned message: ack %s', async (ack) => {
     const { world, subscription } = await borrowing({ ack })

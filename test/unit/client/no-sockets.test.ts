@@ -7,26 +7,23 @@ import { agreeable } from './harness.js'
 import { bytesOf, publish, takenTexts } from './incoming.js'
 import { Windowed } from './windowed.js'
 
-it.each(['owned', 'borrowed'] as const)(
-  'messages of any size come whole, and stay: %s',
-  async (lifetime) => {
-    const [near, far] = memoryPair()
-    const link = new Windowed(near)
-    const peer = new ScriptedPeer(far, 5, agreeable)
-    const endpoint = { url: 'mqtt://memory', transport: () => link }
-    const client = new Client(endpoint, { reconnect: false, keepAlive: false })
-    await client.connect()
-    const seen: string[] = []
-    await client.listen('a', (message) => void seen.push(message.text()), { lifetime })
-    const subscription = await client.subscribe('a')
-    const texts = ['one', 'b'.repeat(100_000), 'two', 'c'.repeat(300_000), 'end']
-    const packets = texts.map((text) => publish('a', text))
-    peer.sendBytes(bytesOf(packets.slice(0, 4)))
-    peer.sendBytes(bytesOf(packets.slice(4)))
-    await vi.waitFor(() => expect(seen).toHaveLength(5))
-    expect([seen, takenTexts(subscription)]).toEqual([texts, texts])
-    // All of it came through one array.
-    expect(new Set(link.windows.map(({ buffer }) => buffer)).size).toBe(1)
-    client.destroy()
-  },
-)
+it.each(['owned', 'borrowed'] as const)('messages of any size are whole: %s', async (lifetime) => {
+  const [near, far] = memoryPair()
+  const link = new Windowed(near)
+  const peer = new ScriptedPeer(far, 5, agreeable)
+  const endpoint = { url: 'mqtt://memory', transport: () => link }
+  const client = new Client(endpoint, { reconnect: false, keepAlive: false })
+  await client.connect()
+  const seen: string[] = []
+  await client.listen('a', (message) => void seen.push(message.text()), { lifetime })
+  const subscription = await client.subscribe('a')
+  const texts = ['one', 'b'.repeat(100_000), 'two', 'c'.repeat(300_000), 'end']
+  const packets = texts.map((text) => publish('a', text))
+  peer.sendBytes(bytesOf(packets.slice(0, 4)))
+  peer.sendBytes(bytesOf(packets.slice(4)))
+  await vi.waitFor(() => expect(seen).toHaveLength(5))
+  expect([seen, takenTexts(subscription)]).toEqual([texts, texts])
+  // All of it came through one array.
+  expect(new Set(link.windows.map(({ buffer }) => buffer)).size).toBe(1)
+  client.destroy()
+})

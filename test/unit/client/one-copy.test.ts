@@ -73,16 +73,14 @@ describe.each(lifetimes)('one handler for overlapping filters, %s messages', (li
   })
 })
 
-describe('flush() access', () => {
-  it('sends filters before what is published behind them in the same turn', async () => {
-    const world = await agreed()
-    quiet(world.client.listen('a', () => undefined))
-    world.client[access]().flush?.()
-    quiet(world.client.publish('a', 'x'))
-    await world.settle()
-    const types = world.peer.received
-      .map(({ type }) => type)
-      .filter((type) => type === 'subscribe' || type === 'publish')
-    expect(types).toEqual(['subscribe', 'publish'])
-  })
+it('flush() access: sends filters before what is published behind them in the same turn', async () => {
+  const world = await agreed()
+  quiet(world.client.listen('a', () => undefined))
+  world.client[access]().flush?.()
+  quiet(world.client.publish('a', 'x'))
+  await world.settle()
+  const types = world.peer.received
+    .map(({ type }) => type)
+    .filter((type) => type === 'subscribe' || type === 'publish')
+  expect(types).toEqual(['subscribe', 'publish'])
 })

@@ -49,27 +49,22 @@ describe('the connection is cut', () => {
 })
 
 describe('the client is closed', () => {
-  it.each(['disconnect', 'destroy'] as const)(
-    '%s: publishes reject, later ones too',
-    async (how) => {
-      const world = await connected({}, accepting({ receiveMaximum: 1 }))
-      const calls = fates(
-        ...([1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })),
-      )
-      await world.settle()
-      if (how === 'destroy') world.client.destroy()
-      else world.client.disconnect({ timeout: 0 })
-      await world.settle()
-      expect(calls).toEqual(['ERR_CLOSED unknown', 'ERR_CLOSED not-sent'])
-      const drops = world.seen('drop').length
-      const late = fates(
-        ...([0, 1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })),
-      )
-      await world.settle()
-      expect(late).toEqual(Array(3).fill('ERR_CLOSED not-sent'))
-      expect(world.seen('drop')).toHaveLength(drops)
-    },
-  )
+  it.each(['disconnect', 'destroy'] as const)('%s: publishes reject, also later', async (how) => {
+    const world = await connected({}, accepting({ receiveMaximum: 1 }))
+    const calls = fates(...([1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })))
+    await world.settle()
+    if (how === 'destroy') world.client.destroy()
+    else world.client.disconnect({ timeout: 0 })
+    await world.settle()
+    expect(calls).toEqual(['ERR_CLOSED unknown', 'ERR_CLOSED not-sent'])
+    const drops = world.seen('drop').length
+    const late = fates(
+      ...([0, 1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })),
+    )
+    await world.settle()
+    expect(late).toEqual(Array(3).fill('ERR_CLOSED not-sent'))
+    expect(world.seen('drop')).toHaveLength(drops)
+  })
 
   it('publish is accepted while a turn still runs in disconnect()', async () => {
     const world = await connected({}, agreeable)
@@ -120,44 +115,42 @@ describe('the client is closed', () => {
   })
 })
 
-describe('failures that nothing awaits', () => {
-  it('raise `drop`, once each, with topic and error, and never an unhandled rejection', async () => {
-    const limits = {
-      receiveMaximum: 1,
-      maximumPacketSize: 64,
-      maximumQoS: 1,
-      retainAvailable: 0,
-    } as const
-    const world = await stubbed({ outbound: { maxQueuedMessages: 1, overflow: 'reject' } }, limits)
-    const { client } = world
-    client.publish('refused', 'x', { qos: 1 })
-    client.publish('large', new Uint8Array(100), { qos: 1 })
-    client.publish('large0', new Uint8Array(100))
-    client.publish('qos', 'x', { qos: 2 })
-    client.publish('retain', 'x', { retain: true })
-    client.publish('cut', 'x', { qos: 1 })
-    client.publish('full', 'x', { qos: 1 })
-    await world.settle()
-    world.stub.takes = false
-    client.post('t', 'fill')
-    await world.settle()
-    void client.writable
-    await world.deliver(ack('puback', 1, 0x87))
-    world.stub.destroy(new Error('gone'))
-    await world.settle()
-    await turn()
-    const told = world.drops.map(
-      ({ direction, topic, count, error }) => `${direction} ${topic} ${count} ${error?.code}`,
-    )
-    expect(told.sort()).toEqual([
-      'out cut 1 ERR_CONNECTION_LOST',
-      'out full 1 ERR_QUEUE_FULL',
-      'out large 1 ERR_PACKET_TOO_LARGE',
-      'out large0 1 ERR_PACKET_TOO_LARGE',
-      'out qos 1 ERR_QOS_UNSUPPORTED',
-      'out refused 1 ERR_PUBLISH_REFUSED',
-      'out retain 1 ERR_RETAIN_UNSUPPORTED',
-    ])
-    expect(unhandled).toEqual([])
-  })
+it('failures that nothing awaits: raise `drop`, once each, with topic and error, and never an unhandled rejection', async () => {
+  const limits = {
+    receiveMaximum: 1,
+    maximumPacketSize: 64,
+    maximumQoS: 1,
+    retainAvailable: 0,
+  } as const
+  const world = await stubbed({ outbound: { maxQueuedMessages: 1, overflow: 'reject' } }, limits)
+  const { client } = world
+  client.publish('refused', 'x', { qos: 1 })
+  client.publish('large', new Uint8Array(100), { qos: 1 })
+  client.publish('large0', new Uint8Array(100))
+  client.publish('qos', 'x', { qos: 2 })
+  client.publish('retain', 'x', { retain: true })
+  client.publish('cut', 'x', { qos: 1 })
+  client.publish('full', 'x', { qos: 1 })
+  await world.settle()
+  world.stub.takes = false
+  client.post('t', 'fill')
+  await world.settle()
+  void client.writable
+  await world.deliver(ack('puback', 1, 0x87))
+  world.stub.destroy(new Error('gone'))
+  await world.settle()
+  await turn()
+  const told = world.drops.map(
+    ({ direction, topic, count, error }) => `${direction} ${topic} ${count} ${error?.code}`,
+  )
+  expect(told.sort()).toEqual([
+    'out cut 1 ERR_CONNECTION_LOST',
+    'out full 1 ERR_QUEUE_FULL',
+    'out large 1 ERR_PACKET_TOO_LARGE',
+    'out large0 1 ERR_PACKET_TOO_LARGE',
+    'out qos 1 ERR_QOS_UNSUPPORTED',
+    'out refused 1 ERR_PUBLISH_REFUSED',
+    'out retain 1 ERR_RETAIN_UNSUPPORTED',
+  ])
+  expect(unhandled).toEqual([])
 })

@@ -191,20 +191,18 @@ describe('what is lent of small reads', () => {
   })
 })
 
-describe('borrowed messages of small reads', () => {
-  it('are shown to a handler while they are read, in memory that is used again', async () => {
-    const world = await agreed()
-    const buffers = new Set<ArrayBufferLike>()
-    const texts: string[] = []
-    const record = (message: Message): void => {
-      buffers.add(message.payload.buffer)
-      texts.push(message.text())
-    }
-    const listening = world.client.listen('a', record, { lifetime: 'borrowed' })
-    await world.settle()
-    await listening
-    for (const message of quick('a', 50)) await world.send(message)
-    expect(texts).toEqual(Array.from({ length: 50 }, (_, index) => String(index + 1)))
-    expect(buffers.size).toBe(1)
-  })
+it('borrowed messages of small reads: are shown to a handler while they are read, in memory that is used again', async () => {
+  const world = await agreed()
+  const buffers = new Set<ArrayBufferLike>()
+  const texts: string[] = []
+  const record = (message: Message): void => {
+    buffers.add(message.payload.buffer)
+    texts.push(message.text())
+  }
+  const listening = world.client.listen('a', record, { lifetime: 'borrowed' })
+  await world.settle()
+  await listening
+  for (const message of quick('a', 50)) await world.send(message)
+  expect(texts).toEqual(Array.from({ length: 50 }, (_, index) => String(index + 1)))
+  expect(buffers.size).toBe(1)
 })

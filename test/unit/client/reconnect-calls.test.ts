@@ -40,31 +40,28 @@ describe('reconnect()', () => {
     expect([...rig.seen('serverdisconnect'), ...rig.seen('sessionlost')]).toEqual([])
   })
 
-  it.each([1, 2] as const)(
-    'force: acknowledged at QoS %i while the old link ends, sent on the new',
-    async (qos) => {
-      const rig = await up({ clientId: 'c', cleanStart: false })
-      const subscription = await within(rig, 0, rig.client.subscribe('t', { qos, ack: 'manual' }))
-      const old = rig.peer
-      const messages = (dup: boolean) =>
-        [1, 2, 3].map((id) => publish('t', `${id}`, id, { qos, dup }))
-      old.send(...messages(false))
-      await rig.settle()
-      const [first, second] = [subscription.read(), subscription.read(), subscription.read()]
-      rig.behave = () => welcoming({}, true)
-      const forced = rig.client.reconnect({ force: true })
-      await rig.settle()
-      expect(old.received.at(-1)?.type).toBe('disconnect')
-      expect([first?.ack(), second?.ack()]).toEqual([true, true])
-      await within(rig, 1500, forced)
-      expect(old.received.at(-1)?.type).toBe('disconnect')
-      rig.peer.send(...messages(true))
-      await rig.settle()
-      const type = qos === 1 ? 'puback' : 'pubrec'
-      const acks = [1, 2].map((packetId) => ({ type, packetId, reasonCode: 0 }))
-      expect(rig.peer.received.slice(1)).toMatchObject(acks)
-    },
-  )
+  it.each([1, 2] as const)('force: acks of QoS %i leave on the new link', async (qos) => {
+    const rig = await up({ clientId: 'c', cleanStart: false })
+    const subscription = await within(rig, 0, rig.client.subscribe('t', { qos, ack: 'manual' }))
+    const old = rig.peer
+    const messages = (dup: boolean) =>
+      [1, 2, 3].map((id) => publish('t', `${id}`, id, { qos, dup }))
+    old.send(...messages(false))
+    await rig.settle()
+    const [first, second] = [subscription.read(), subscription.read(), subscription.read()]
+    rig.behave = () => welcoming({}, true)
+    const forced = rig.client.reconnect({ force: true })
+    await rig.settle()
+    expect(old.received.at(-1)?.type).toBe('disconnect')
+    expect([first?.ack(), second?.ack()]).toEqual([true, true])
+    await within(rig, 1500, forced)
+    expect(old.received.at(-1)?.type).toBe('disconnect')
+    rig.peer.send(...messages(true))
+    await rig.settle()
+    const type = qos === 1 ? 'puback' : 'pubrec'
+    const acks = [1, 2].map((packetId) => ({ type, packetId, reasonCode: 0 }))
+    expect(rig.peer.received.slice(1)).toMatchObject(acks)
+  })
 
   it('force, also twice: one new connection; a server that does not end its side is not waited for', async () => {
     const rig = await up()

@@ -74,12 +74,6 @@ describe('the first connection', () => {
     await rig.settle()
     expect([rig.client.state, rig.clock.pending]).toEqual(['closed', 0])
   })
-
-  it('reconnect() on an idle client connects', async () => {
-    const rig = rigged()
-    await within(rig, 0, rig.client.reconnect())
-    expect([rig.client.state, rig.dials.length]).toEqual(['connected', 1])
-  })
 })
 
 describe('an attempt that comes to nothing', () => {
@@ -88,18 +82,15 @@ describe('an attempt that comes to nothing', () => {
     ['a dial that never opens', 'hang', 'ERR_CONNECT_TIMEOUT', 10_000],
     ['a refused port, a wrong host, DNS', down, 'ERR_CONNECT_FAILED', 0],
   ]
-  it.each(attempts)(
-    '%s: typed, nothing left, the next by policy',
-    async (_name, behaviour, code, after) => {
-      const rig = await lost(() => behaviour, 1000 + after)
-      const error = { code, fault: 'remote' }
-      expect(rig.seen('connecterror')).toMatchObject([{ attempt: 2, endpoint: 'x://a', error }])
-      expect(story(rig)).toMatchObject({ open: 0, delays: [1000, 2000] })
-      rig.behave = () => accepting()
-      await rig.advance(2000)
-      expect(rig.client.state).toBe('connected')
-    },
-  )
+  it.each(attempts)('%s: typed, the next by policy', async (_name, behaviour, code, after) => {
+    const rig = await lost(() => behaviour, 1000 + after)
+    const error = { code, fault: 'remote' }
+    expect(rig.seen('connecterror')).toMatchObject([{ attempt: 2, endpoint: 'x://a', error }])
+    expect(story(rig)).toMatchObject({ open: 0, delays: [1000, 2000] })
+    rig.behave = () => accepting()
+    await rig.advance(2000)
+    expect(rig.client.state).toBe('connected')
+  })
 
   const http = new TextEncoder().encode('HTTP/1.1 302 Found\r\nLocation: http://portal/\r\n\r\n')
   const wrong = /^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|UNEXPECTED_PACKET|PACKET_TOO_LARGE)$/

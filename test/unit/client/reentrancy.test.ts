@@ -25,29 +25,26 @@ function onPacket(
 }
 
 describe('publish inside handlers', () => {
-  it.each([0, 1, 2] as const)(
-    'awaited in the body of `for await`, QoS %i: no deadlock, order kept',
-    async (qos) => {
-      const world = await connected({ receiveMaximum: 2 }, (packet) =>
-        packet.type === 'connect' ? accepting({ receiveMaximum: 1 })(packet) : agreeable(packet),
-      )
-      const subscription = await subscribe(world, 'in', { qos: 1 })
-      const loop = (async () => {
-        let count = 0
-        for await (const message of subscription) {
-          await world.client.publish(`out/${message.text()}`, '', { qos })
-          if (++count === 10) break
-        }
-      })()
-      for (let from = 1; from <= 10; from += 2) await world.send(...series('in', 2, from))
-      await loop
-      const numbers = Array.from({ length: 10 }, (_, index) => index + 1)
-      expect(world.peer.all('publish').map(({ topic }) => topic)).toEqual(
-        numbers.map((number) => `out/${number}`),
-      )
-      expect(world.peer.all('puback').map(({ packetId }) => packetId)).toEqual(numbers)
-    },
-  )
+  it.each([0, 1, 2] as const)('awaited in a loop, QoS %i: order kept', async (qos) => {
+    const world = await connected({ receiveMaximum: 2 }, (packet) =>
+      packet.type === 'connect' ? accepting({ receiveMaximum: 1 })(packet) : agreeable(packet),
+    )
+    const subscription = await subscribe(world, 'in', { qos: 1 })
+    const loop = (async () => {
+      let count = 0
+      for await (const message of subscription) {
+        await world.client.publish(`out/${message.text()}`, '', { qos })
+        if (++count === 10) break
+      }
+    })()
+    for (let from = 1; from <= 10; from += 2) await world.send(...series('in', 2, from))
+    await loop
+    const numbers = Array.from({ length: 10 }, (_, index) => index + 1)
+    expect(world.peer.all('publish').map(({ topic }) => topic)).toEqual(
+      numbers.map((number) => `out/${number}`),
+    )
+    expect(world.peer.all('puback').map(({ packetId }) => packetId)).toEqual(numbers)
+  })
 
   it('a publish in the continuation of another is sent, also when it takes the last place', async () => {
     const world = await stubbed({}, { receiveMaximum: 1 })
@@ -167,7 +164,7 @@ describe('publish inside events', () => {
 
 describe('ending inside events', () => {
   it.each(['destroy', 'disconnect'] as const)(
-    '%s in the `packet` event of a publish: that publish settles too',
+    '%s in its `packet` event: it settles',
     async (how) => {
       for (const [payload, options] of [
         ['x', { qos: 1 }],
@@ -228,16 +225,13 @@ describe('ending inside events', () => {
     },
   )
 
-  it.each([undefined, 7])(
-    'destroy in the `packet` event of a message with identifier %s: nothing is done with it',
-    async (id) => {
-      const world = await agreed({ stats: true })
-      await subscribe(world, 'a', { qos: 1 })
-      onPacket(world, 'in', 'publish', () => world.client.destroy())
-      await world.send(publish('a', '1', id))
-      expect(world.client.stats()).toMatchObject({ received: 0, dropped: 0, packetsReceived: 3 })
-    },
-  )
+  it.each([undefined, 7])('destroy in that of a message with identifier %s', async (id) => {
+    const world = await agreed({ stats: true })
+    await subscribe(world, 'a', { qos: 1 })
+    onPacket(world, 'in', 'publish', () => world.client.destroy())
+    await world.send(publish('a', '1', id))
+    expect(world.client.stats()).toMatchObject({ received: 0, dropped: 0, packetsReceived: 3 })
+  })
 
   it('destroy in a `drop` listener while the queue overflows', async () => {
     const world = new StubWorld(queue)

@@ -95,43 +95,39 @@ describe('several in flight', () => {
   })
 })
 
-describe('a publish that was sent, and is given up', () => {
-  it('is what was published, also when the caller has its bytes back and uses them again', async () => {
-    const world = await steady()
-    const payloads = ['one', 'two'].map((text) => new TextEncoder().encode(text)) as [
-      Uint8Array,
-      Uint8Array,
-    ]
-    const abort = new AbortController()
-    quiet(world.client.publish('t', payloads[0], { qos: 1, signal: abort.signal }))
-    const late = failure(world.client.publish('t', payloads[1], { qos: 2, ackTimeout: 5 }))
-    await world.settle()
-    abort.abort()
-    await world.clock.advance(6)
-    expect(await late).toMatchObject({ code: 'ERR_TIMEOUT', outcome: 'unknown' })
-    for (const payload of payloads) payload.fill(0)
-    const peer = await again(world)
-    send(world, 1, 'new')
-    await world.settle()
-    const sent = [...repeats('one'), 'publish t=two q2 #2 dup', 'publish t=new q1 #3']
-    expect(carried(peer)).toEqual(sent)
-  })
+it('a publish that was sent, and is given up: is what was published, also when the caller has its bytes back and uses them again', async () => {
+  const world = await steady()
+  const payloads = ['one', 'two'].map((text) => new TextEncoder().encode(text)) as [
+    Uint8Array,
+    Uint8Array,
+  ]
+  const abort = new AbortController()
+  quiet(world.client.publish('t', payloads[0], { qos: 1, signal: abort.signal }))
+  const late = failure(world.client.publish('t', payloads[1], { qos: 2, ackTimeout: 5 }))
+  await world.settle()
+  abort.abort()
+  await world.clock.advance(6)
+  expect(await late).toMatchObject({ code: 'ERR_TIMEOUT', outcome: 'unknown' })
+  for (const payload of payloads) payload.fill(0)
+  const peer = await again(world)
+  send(world, 1, 'new')
+  await world.settle()
+  const sent = [...repeats('one'), 'publish t=two q2 #2 dup', 'publish t=new q1 #3']
+  expect(carried(peer)).toEqual(sent)
 })
 
-describe('out of order', () => {
-  it('each call gets its own result, before and after the drop', async () => {
-    const world = await steady()
-    const calls = send(world, 1, 'a', 'b', 'c', 'd')
-    const refused = failure(calls[2] as Promise<unknown>)
-    await world.send(ack('puback', 4, 0x10))
-    await again(world)
-    await world.send(ack('puback', 3, 0x87), ack('puback', 1))
-    await world.send(ack('puback', 2, 0x10))
-    for (const [index, reasonCode] of [0, 0x10, undefined, 0x10].entries())
-      if (reasonCode !== undefined)
-        await expect(calls[index]).resolves.toMatchObject({ packetId: index + 1, reasonCode })
-    expect(await refused).toMatchObject({ reasonCode: 0x87, outcome: 'refused' })
-  })
+it('out of order: each call gets its own result, before and after the drop', async () => {
+  const world = await steady()
+  const calls = send(world, 1, 'a', 'b', 'c', 'd')
+  const refused = failure(calls[2] as Promise<unknown>)
+  await world.send(ack('puback', 4, 0x10))
+  await again(world)
+  await world.send(ack('puback', 3, 0x87), ack('puback', 1))
+  await world.send(ack('puback', 2, 0x10))
+  for (const [index, reasonCode] of [0, 0x10, undefined, 0x10].entries())
+    if (reasonCode !== undefined)
+      await expect(calls[index]).resolves.toMatchObject({ packetId: index + 1, reasonCode })
+  expect(await refused).toMatchObject({ reasonCode: 0x87, outcome: 'refused' })
 })
 
 describe('wrong', () => {
@@ -155,13 +151,11 @@ describe('wrong', () => {
   )
 })
 
-describe('missing', () => {
-  it('the time of `ackTimeout` runs on over a drop: it is about the acknowledgement, not about the link', async () => {
-    const world = await steady({ outbound: { ackTimeout: 5000 } })
-    const one = failure(world.client.publish('t', 'one', { qos: 1 }))
-    await world.clock.advance(3000)
-    await again(world)
-    await world.clock.advance(1990)
-    expect(await one).toMatchObject({ code: 'ERR_TIMEOUT', outcome: 'unknown' })
-  })
+it('missing: the time of `ackTimeout` runs on over a drop: it is about the acknowledgement, not about the link', async () => {
+  const world = await steady({ outbound: { ackTimeout: 5000 } })
+  const one = failure(world.client.publish('t', 'one', { qos: 1 }))
+  await world.clock.advance(3000)
+  await again(world)
+  await world.clock.advance(1990)
+  expect(await one).toMatchObject({ code: 'ERR_TIMEOUT', outcome: 'unknown' })
 })

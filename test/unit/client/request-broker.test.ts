@@ -37,16 +37,13 @@ describe('request and respond through a broker', () => {
     await world.close()
   })
 
-  it.each([0, 1, 2] as QoS[])(
-    'a hundred at a time, each with its own answer, at QoS %i',
-    async (qos) => {
-      const requester = await scene((message) => `${message.topic} ${message.text()}`, { qos })
-      const indexes = Array.from({ length: 100 }, (_, index) => index)
-      const replies = indexes.map((index) => requester.request(`svc/${index}`, `${index}`, { qos }))
-      const texts = (await world.until(Promise.all(replies))).map((message) => message.text())
-      expect(texts).toEqual(indexes.map((index) => `svc/${index} ${index}`))
-    },
-  )
+  it.each([0, 1, 2] as QoS[])('a hundred at a time at QoS %i', async (qos) => {
+    const requester = await scene((message) => `${message.topic} ${message.text()}`, { qos })
+    const indexes = Array.from({ length: 100 }, (_, index) => index)
+    const replies = indexes.map((index) => requester.request(`svc/${index}`, `${index}`, { qos }))
+    const texts = (await world.until(Promise.all(replies))).map((message) => message.text())
+    expect(texts).toEqual(indexes.map((index) => `svc/${index} ${index}`))
+  })
 
   it('response information keeps two tenants apart; a responder that allows one answers only there', async () => {
     const requester = await scene(

@@ -224,7 +224,7 @@ describe('deadlines and signals', () => {
   })
 
   it.each(['the first connection', 'the grant'])(
-    'a deadline while it waits for %s: it was not sent, nor is it later',
+    'a deadline before %s: never sent',
     async (what) => {
       const { client, ask, grant } = offline(false)
       if (what === 'the grant') await client.connect()
@@ -238,7 +238,7 @@ describe('deadlines and signals', () => {
   )
 
   it.each(['not-sent', 'unknown'] as const)(
-    'a deadline while the publish waits takes it back: %s',
+    'a deadline of a waiting publish: %s',
     async (outcome) => {
       const { client, ask, grant } = await online(false)
       const { seen } = await ask({ timeout: 50, qos: 1 })

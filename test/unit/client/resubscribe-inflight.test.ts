@@ -282,7 +282,7 @@ it('stalled is told also on a later connection, where the server repeats what is
 })
 
 it.each(['subscribe', 'unsubscribe'] as const)(
-  '%s whose sending ends the connection, as a listener of `packet` may: every filter has its answer',
+  'a `packet` listener ends it at %s',
   async (type) => {
     const options = { maxFiltersPerSubscribe: 2, reconnect: { backoff: () => 100 } }
     const world = await connected(options, agreeable)

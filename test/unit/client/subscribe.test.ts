@@ -71,15 +71,13 @@ describe('what leaves', () => {
   })
 })
 
-describe('what is refused before a byte is sent', () => {
-  it('subscription() throws at once, and leaves nothing behind', async () => {
-    const world = await agreed()
-    expect(() => world.client.subscription('a#')).toThrow(
-      expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }),
-    )
-    await world.settle()
-    expect(subscribes(world)).toEqual([])
-  })
+it('what is refused before a byte is sent: subscription() throws at once, and leaves nothing behind', async () => {
+  const world = await agreed()
+  expect(() => world.client.subscription('a#')).toThrow(
+    expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }),
+  )
+  await world.settle()
+  expect(subscribes(world)).toEqual([])
 })
 
 describe('the answer', () => {

@@ -43,20 +43,18 @@ function counted() {
   return { signal, listeners, abort: (reason?: unknown) => controller.abort(reason) }
 }
 
-describe('offline', () => {
-  it('subscribed, unsubscribed and subscribed again: only the last leaves', async () => {
-    const { world, connect } = idle()
-    const first = world.client.subscription('a', { qos: 1 })
-    expect(await world.outcome(first.unsubscribe())).toMatchObject({ state: 'fulfilled' })
-    expect(await failure(first.ready)).toMatchObject({ code: 'ERR_ABORTED', outcome: 'not-sent' })
-    const second = world.client.subscription('a', { qos: 2 })
-    await connect()
-    expect(types(world)).toEqual(['connect', 'subscribe'])
-    expect(world.peer.last('subscribe').subscriptions[0]?.qos).toBe(2)
-    await world.send(publish('a', 'x', 1))
-    expect(takenTexts(second)).toEqual(['x'])
-    expect(await first.next()).toBeUndefined()
-  })
+it('offline: subscribed, unsubscribed and subscribed again: only the last leaves', async () => {
+  const { world, connect } = idle()
+  const first = world.client.subscription('a', { qos: 1 })
+  expect(await world.outcome(first.unsubscribe())).toMatchObject({ state: 'fulfilled' })
+  expect(await failure(first.ready)).toMatchObject({ code: 'ERR_ABORTED', outcome: 'not-sent' })
+  const second = world.client.subscription('a', { qos: 2 })
+  await connect()
+  expect(types(world)).toEqual(['connect', 'subscribe'])
+  expect(world.peer.last('subscribe').subscriptions[0]?.qos).toBe(2)
+  await world.send(publish('a', 'x', 1))
+  expect(takenTexts(second)).toEqual(['x'])
+  expect(await first.next()).toBeUndefined()
 })
 
 describe('answers that cross', () => {

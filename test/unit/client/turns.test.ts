@@ -99,18 +99,16 @@ describe('TurnEnd', () => {
   })
 })
 
-describe('ReaderTurns', () => {
-  it('a mark is over when consumers had their turn', async () => {
-    const turns = new ReaderTurns(virtualPlatform(new VirtualClock()))
-    const first = turns.readerTurn()
-    expect([turns.readerTurn(), turns.readerTurns]).toEqual([first, first])
-    await Promise.resolve()
-    expect(turns.readerTurns).not.toBe(first)
-    const second = turns.readerTurn()
-    expect(second).toBe(turns.readerTurns)
-    await Promise.resolve()
-    expect(turns.readerTurns).not.toBe(second)
-  })
+it('ReaderTurns: a mark is over when consumers had their turn', async () => {
+  const turns = new ReaderTurns(virtualPlatform(new VirtualClock()))
+  const first = turns.readerTurn()
+  expect([turns.readerTurn(), turns.readerTurns]).toEqual([first, first])
+  await Promise.resolve()
+  expect(turns.readerTurns).not.toBe(first)
+  const second = turns.readerTurn()
+  expect(second).toBe(turns.readerTurns)
+  await Promise.resolve()
+  expect(turns.readerTurns).not.toBe(second)
 })
 
 describe('acknowledgements', () => {

@@ -4,7 +4,7 @@ import type { ClientOptions, Subscription } from '../../../src/client/options/in
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { encode } from '../../../src/wire/encode.js'
 import { again, willing } from './across.js'
-import { agreeable, connected, failure, World } from './harness.js'
+import { connected, failure, type World } from './harness.js'
 import {
   acks,
   agreed,
@@ -32,24 +32,12 @@ const answered = (...reasonCodes: number[]) => connected({}, answering('unsubscr
 
 const refused = { code: 'ERR_UNSUBSCRIBE_REFUSED', outcome: 'refused', fault: 'remote' }
 
-describe('what leaves', () => {
-  it('a filter whose SUBSCRIBE has not left: nothing is sent at all', async () => {
-    const world = new World()
-    world.answer = agreeable
-    const reading = read(world.client.subscription('a'))
-    expect((await world.outcome(world.client.unsubscribe('a'))).state).toBe('fulfilled')
-    expect(reading.end.state).not.toBe('running')
-    await settled(world, world.client.connect())
-    expect(world.peer.received.map((packet) => packet.type)).toEqual(['connect'])
-  })
-
-  it('one packet for all filters of a subscription, but for those that others use', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, ['a', 'b', 'c'])
-    await subscribe(world, 'b')
-    await settled(world, subscription.unsubscribe())
-    expect(unsubscribes(world)).toEqual(['a c'])
-  })
+it('what leaves: one packet for all filters of a subscription, but for those that others use', async () => {
+  const world = await agreed()
+  const subscription = await subscribe(world, ['a', 'b', 'c'])
+  await subscribe(world, 'b')
+  await settled(world, subscription.unsubscribe())
+  expect(unsubscribes(world)).toEqual(['a c'])
 })
 
 describe('the answer', () => {
@@ -131,42 +119,36 @@ describe('messages meanwhile', () => {
     expect(await subscription.next()).toBeUndefined()
   })
 
-  it.each(['manual', 'auto'] as const)(
-    'a message in hand under %s acks: it stays there, or its turn ends',
-    async (ack) => {
-      const world = await agreed()
-      const subscription = await subscribe(world, 'a', { qos: 1, ack })
-      await world.send(publish('a', 'x', 1))
-      const message = await subscription.next()
-      await settled(world, subscription.unsubscribe())
-      expect(acks(world)).toEqual(ack === 'manual' ? [] : ['puback 1'])
-      expect(message?.ack()).toBe(ack === 'manual')
-      await world.settle()
-      expect(acks(world)).toEqual(['puback 1'])
-    },
-  )
+  it.each(['manual', 'auto'] as const)('a message in hand under %s acks', async (ack) => {
+    const world = await agreed()
+    const subscription = await subscribe(world, 'a', { qos: 1, ack })
+    await world.send(publish('a', 'x', 1))
+    const message = await subscription.next()
+    await settled(world, subscription.unsubscribe())
+    expect(acks(world)).toEqual(ack === 'manual' ? [] : ['puback 1'])
+    expect(message?.ack()).toBe(ack === 'manual')
+    await world.settle()
+    expect(acks(world)).toEqual(['puback 1'])
+  })
 })
 
 describe('several', () => {
-  it.each(['client', 'subscription'])(
-    'unsubscribe() after that of the %s: one UNSUBSCRIBE, both settle at UNSUBACK',
-    async (first) => {
-      const world = await connected({}, granting)
-      const subscription = await subscribe(world, 'a')
-      const reading = read(subscription)
-      const one: Promise<unknown> =
-        first === 'client' ? world.client.unsubscribe('a') : subscription.unsubscribe()
-      const calls = [quiet(one), quiet<unknown>(subscription.unsubscribe())]
-      for (const call of calls) expect(await world.outcome(call)).toEqual({ state: 'pending' })
-      await world.send(publish('a', 'late'))
-      expect(reading.texts).toEqual(['late'])
-      await answer(world, 'unsubscribe', 0)
-      // A third one, when all is over, is fulfilled as well.
-      for (const call of [...calls, subscription.unsubscribe()])
-        expect(await world.outcome<unknown>(call)).toMatchObject({ state: 'fulfilled' })
-      expect(unsubscribes(world)).toEqual(['a'])
-    },
-  )
+  it.each(['client', 'subscription'])('after that of the %s: one UNSUBSCRIBE', async (first) => {
+    const world = await connected({}, granting)
+    const subscription = await subscribe(world, 'a')
+    const reading = read(subscription)
+    const one: Promise<unknown> =
+      first === 'client' ? world.client.unsubscribe('a') : subscription.unsubscribe()
+    const calls = [quiet(one), quiet<unknown>(subscription.unsubscribe())]
+    for (const call of calls) expect(await world.outcome(call)).toEqual({ state: 'pending' })
+    await world.send(publish('a', 'late'))
+    expect(reading.texts).toEqual(['late'])
+    await answer(world, 'unsubscribe', 0)
+    // A third one, when all is over, is fulfilled as well.
+    for (const call of [...calls, subscription.unsubscribe()])
+      expect(await world.outcome<unknown>(call)).toMatchObject({ state: 'fulfilled' })
+    expect(unsubscribes(world)).toEqual(['a'])
+  })
 
   it('one filter of two goes; the other one goes on', async () => {
     const world = await agreed()
@@ -176,23 +158,20 @@ describe('several', () => {
     expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
   })
 
-  it.each([0, 0x87])(
-    'a new subscription while UNSUBSCRIBE is under way, which ends with %i, gets the messages',
-    async (code) => {
-      const world = await connected({}, granting)
-      const old = await subscribe(world, 'a', { qos: 1 })
-      const waiting = old.next()
-      const call = quiet(old.unsubscribe())
-      const fresh = await subscribe(world, 'a', { qos: 1 })
-      expect([unsubscribes(world), subscribes(world)]).toEqual([['a'], ['a', 'a']])
-      await answer(world, 'unsubscribe', code)
-      expect((await world.outcome(call)).state).toBe(code === 0 ? 'fulfilled' : 'rejected')
-      expect(await world.outcome(waiting)).toEqual({ state: 'fulfilled', value: undefined })
-      await world.send(publish('a', 'x', 1))
-      expect(takenTexts(fresh)).toEqual(['x'])
-      expect(await old.next()).toBeUndefined()
-    },
-  )
+  it.each([0, 0x87])('a new subscription meanwhile; UNSUBACK is %i', async (code) => {
+    const world = await connected({}, granting)
+    const old = await subscribe(world, 'a', { qos: 1 })
+    const waiting = old.next()
+    const call = quiet(old.unsubscribe())
+    const fresh = await subscribe(world, 'a', { qos: 1 })
+    expect([unsubscribes(world), subscribes(world)]).toEqual([['a'], ['a', 'a']])
+    await answer(world, 'unsubscribe', code)
+    expect((await world.outcome(call)).state).toBe(code === 0 ? 'fulfilled' : 'rejected')
+    expect(await world.outcome(waiting)).toEqual({ state: 'fulfilled', value: undefined })
+    await world.send(publish('a', 'x', 1))
+    expect(takenTexts(fresh)).toEqual(['x'])
+    expect(await old.next()).toBeUndefined()
+  })
 })
 
 it.each([
@@ -217,23 +196,20 @@ it.each([
   expect(await subscription.next()).toBeUndefined()
 })
 
-it.each(['destroy', 'cut'])(
-  'an unsubscribe() that nobody awaits is no unhandled rejection: %s',
-  async (how) => {
-    const unhandled = await unhandledIn(async () => {
-      const world = await connected({}, granting)
-      const subscription = await subscribe(world, 'a')
-      if (how === 'destroy') world.client.unsubscribe('b')
-      subscription.unsubscribe()
-      await world.settle()
-      if (how === 'destroy') world.client.destroy()
-      else world.peer.cut()
-      await world.settle()
-      expect(world.client.state).toBe('closed')
-    })
-    expect(unhandled).toEqual([])
-  },
-)
+it.each(['destroy', 'cut'])('that nobody awaits: no unhandled rejection: %s', async (how) => {
+  const unhandled = await unhandledIn(async () => {
+    const world = await connected({}, granting)
+    const subscription = await subscribe(world, 'a')
+    if (how === 'destroy') world.client.unsubscribe('b')
+    subscription.unsubscribe()
+    await world.settle()
+    if (how === 'destroy') world.client.destroy()
+    else world.peer.cut()
+    await world.settle()
+    expect(world.client.state).toBe('closed')
+  })
+  expect(unhandled).toEqual([])
+})
 
 /** A server that takes so many bytes, and says yes to everything. */
 const taking = (maximumPacketSize: number, sessionPresent = false): Answer =>

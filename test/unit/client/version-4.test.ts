@@ -377,15 +377,13 @@ describe('QoS 2 on 3.1.1', () => {
   })
 })
 
-describe('a connection on 3.1.1 that ends with more than 20 in flight', () => {
-  it('halves what the next one carries at a time, down to 20', async () => {
-    const world = await flooded(100, 1)
-    const carried: number[] = [open(world)]
-    for (let round = 0; round < 4; round++) {
-      await again(world)
-      carried.push(open(world))
-    }
-    // One that ends with no more than 20 says nothing against the limit that was set.
-    expect(carried).toEqual([100, 50, 25, 20, 100])
-  })
+it('a connection on 3.1.1 that ends with more than 20 in flight: halves what the next one carries at a time, down to 20', async () => {
+  const world = await flooded(100, 1)
+  const carried: number[] = [open(world)]
+  for (let round = 0; round < 4; round++) {
+    await again(world)
+    carried.push(open(world))
+  }
+  // One that ends with no more than 20 says nothing against the limit that was set.
+  expect(carried).toEqual([100, 50, 25, 20, 100])
 })

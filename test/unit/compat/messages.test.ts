@@ -3,13 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { IPublishPacket, MqttClient } from '../../../src/compat/index.js'
 import { type Broker, startMosquitto, withMosquitto } from '../../real/brokers.js'
 import { eventually } from '../../real/waiting.js'
-import { atEnd, broker, started, toldOf, up, wayTo } from './world.js'
-
-const soon = { reconnectPeriod: 20 }
-
-async function tcp(): Promise<string> {
-  return (await broker()).urls.TCP as string
-}
+import { atEnd, soon, started, tcp, toldOf, up, wayTo } from './world.js'
 
 /** Payloads of messages, in order. */
 function texts(client: MqttClient): string[] {

@@ -9,7 +9,6 @@ import {
   type MqttClient,
   type MqttClientEventCallbacks,
 } from '../../../src/compat/index.js'
-import type { Broker } from '../../real/brokers.js'
 import { startAedes } from '../../real/brokers.js'
 import { eventually } from '../../real/waiting.js'
 import { closed, listening } from '../../support/servers.js'
@@ -21,11 +20,14 @@ export function atEnd(end: () => unknown): void {
   })
 }
 
-/** A broker for this test. */
-export async function broker(): Promise<Broker> {
+/** The delay that most tests ask for. */
+export const soon = { reconnectPeriod: 20 }
+
+/** The address of a broker for this test. */
+export async function tcp(): Promise<string> {
   const started = await startAedes()
   atEnd(() => started.stop())
-  return started
+  return started.urls.TCP as string
 }
 
 /** A way to a broker that can be cut, and closed. */
