@@ -1,8 +1,10 @@
 /** The client for platforms without sockets, over a transport of the application that reads into what it is lent, as sockets do. */
-import { expect, it, vi } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import { Client } from '../../../src/client/browser.js'
+import { sliceLength } from '../../../src/client/connection/stream-reader.js'
 import { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { memoryPair } from '../../../src/transport/memory.js'
+import { encode } from '../../../src/wire/index.js'
 import { agreeable } from './harness.js'
 import { bytesOf, publish, takenTexts } from './incoming.js'
 import { Windowed } from './windowed.js'
@@ -25,5 +27,27 @@ it.each(['owned', 'borrowed'] as const)('messages of any size are whole: %s', as
   expect([seen, takenTexts(subscription)]).toEqual([texts, texts])
   // All of it came through one array.
   expect(new Set(link.windows.map(({ buffer }) => buffer)).size).toBe(1)
+  client.destroy()
+})
+
+afterEach(() => vi.unstubAllGlobals())
+
+// As in React Native: a flood goes on in a timer.
+it('walks a flood without a MessageChannel', async () => {
+  vi.stubGlobal('MessageChannel', undefined)
+  const [near, far] = memoryPair()
+  const peer = new ScriptedPeer(far, 5, agreeable)
+  const client = new Client({ url: 'mqtt://memory', transport: () => near }, { reconnect: false })
+  await client.connect()
+  const subscription = await client.subscribe('a', {
+    buffer: 2 * sliceLength,
+    bufferBytes: 2 ** 24,
+  })
+  const one = encode({ type: 'publish', topic: 'a', payload: Uint8Array.of(1) })
+  const count = 1.5 * sliceLength
+  const flood = new Uint8Array(count * one.length)
+  for (let at = 0; at < flood.length; at += one.length) flood.set(one, at)
+  peer.sendBytes(flood)
+  await vi.waitFor(() => expect(subscription.size).toBe(count), 10_000)
   client.destroy()
 })

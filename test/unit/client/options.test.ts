@@ -294,19 +294,6 @@ describe('the objects of the caller', () => {
   })
 })
 
-it('a logger that throws, and a listener, harm nothing', async () => {
-  const fail = (): never => {
-    throw new Error('disk full')
-  }
-  const world = new World({ logger: { info: fail, error: fail } })
-  world.answer = agreeable
-  world.client.on('connect', fail)
-  await Promise.all([world.client.connect(), world.settle()])
-  expect(world.client.state).toBe('connected')
-  await Promise.all([world.client.disconnect(), world.settle()])
-  expect(world.client.state).toBe('closed')
-})
-
 it('a logger keeps its this', async () => {
   const lines: string[] = []
   const logger = {

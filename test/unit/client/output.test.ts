@@ -20,11 +20,7 @@ function fill(world: StubWorld): number {
   throw new Error('there is no end to it')
 }
 
-/** Posts each in a turn of its own. */
-async function postEach(
-  world: StubWorld,
-  ...payloads: (string | Uint8Array<ArrayBuffer>)[]
-): Promise<void> {
+async function postEach(world: StubWorld, ...payloads: (string | Uint8Array<ArrayBuffer>)[]) {
   for (const each of payloads) {
     world.client.post('t', each)
     await world.settle()

@@ -5,10 +5,7 @@ import { ack, StubWorld, stubbed } from './stub.js'
 
 type Seen = ClientEvents['packet']
 
-/** Connects with a listener in place from the start. */
-async function watchedWorld(
-  options: ClientOptions = {},
-): Promise<{ world: StubWorld; seen: Seen[] }> {
+async function watchedWorld(options: ClientOptions = {}) {
   const world = new StubWorld(options)
   const seen: Seen[] = []
   world.client.on('packet', (event) => seen.push(event))

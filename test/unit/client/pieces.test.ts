@@ -109,7 +109,6 @@ it.each<[when: string, owners: string, sizes: number[], wasteful: boolean]>([
   }
 })
 
-/** A read of so many bytes, all the same. */
 const read = (size: number, value: number): Uint8Array => new Uint8Array(size).fill(value)
 
 /** Borrows the first bytes of a read, as a message does. */

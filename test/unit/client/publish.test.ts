@@ -15,7 +15,6 @@ const hex = (bytes: Iterable<number> = []): string =>
   [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(' ')
 const bytes = (...values: number[]): Uint8Array<ArrayBuffer> => Uint8Array.from(values)
 
-/** The bytes of one publish. */
 async function wire(topic: string, payload: Payload, options?: PublishOptions): Promise<string> {
   const world = await stubbed()
   world.client.publish(topic, payload, options)
@@ -24,7 +23,6 @@ async function wire(topic: string, payload: Payload, options?: PublishOptions): 
   return hex(world.stub.writes[0])
 }
 
-/** A publish that waits for its acknowledgement. */
 async function publishing(qos: 1 | 2, answer?: Answer, options?: ClientOptions) {
   const world = await connected(options, answer)
   const result = watched(world.client.publish('a', 'x', { qos }))
@@ -69,19 +67,14 @@ describe('bytes on the wire', () => {
   )
 
   it.each<[PublishProperties, string]>([
-    [{ payloadFormatIndicator: 0 }, '01 00'],
     [{ payloadFormatIndicator: 1 }, '01 01'],
-    [{ messageExpiryInterval: 0 }, '02 00 00 00 00'],
     [{ messageExpiryInterval: 4_294_967_295 }, '02 ff ff ff ff'],
-    [{ messageExpiryInterval: 66_051 }, '02 00 01 02 03'],
     [{ contentType: 'a/é' }, '03 00 04 61 2f c3 a9'],
     [{ contentType: '' }, '03 00 00'],
     [{ responseTopic: 'r/1' }, '08 00 03 72 2f 31'],
-    [{ correlationData: bytes(0, 255, 7) }, '09 00 03 00 ff 07'],
     [{ correlationData: 'é' }, '09 00 02 c3 a9'],
     [{ correlationData: bytes(9, 1, 2, 9).subarray(1, 3) }, '09 00 02 01 02'],
     [{ correlationData: new ArrayBuffer(0) }, '09 00 00'],
-    [{ userProperties: [['', '']] }, '26 00 00 00 00'],
     [
       {
         userProperties: [...'bab'].map((name, index): [string, string] => [

@@ -48,7 +48,6 @@ interface Away {
   online(answer?: Answer): Promise<ScriptedPeer>
 }
 
-/** Clients without a connection, and their way to one. */
 const places: Record<string, (options?: ClientOptions) => Promise<Away>> = {
   async first(options) {
     const world = new World({ ...lasting, ...options })

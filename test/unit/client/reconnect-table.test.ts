@@ -89,12 +89,7 @@ describe('CONNACK', () => {
 })
 
 /** Connects to `a`, which says goodbye, and then meets servers that answer. */
-async function afterGoodbye(
-  code: number,
-  options = {},
-  hosts = ['a'],
-  answer = agreeable,
-): Promise<object> {
+async function afterGoodbye(code: number, options = {}, hosts = ['a'], answer = agreeable) {
   const rig = await up(options, { hosts })
   rig.behave = () => answer
   await rig.goodbye(code)

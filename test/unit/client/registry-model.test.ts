@@ -107,7 +107,6 @@ class Broker {
   }
 }
 
-/** One local subscription and what its reader saw. */
 class Reader {
   readonly texts: string[] = []
   ready: 'pending' | 'granted' | 'failed' = 'pending'

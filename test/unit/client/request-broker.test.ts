@@ -3,7 +3,6 @@
  * do to them.
  */
 import { afterEach, describe, expect, it, test } from 'vitest'
-import type { BaseClient } from '../../../src/client/client.js'
 import type { Responding, RespondOptions } from '../../../src/client/options/index.js'
 import type { MemoryBrokerOptions } from '../../../src/testing/broker/index.js'
 import { VirtualWorld } from '../../../src/testing/virtual-world.js'
@@ -21,11 +20,7 @@ const client = (clientId: string) =>
   })
 
 /** A world with a responder for `svc/+`; gives a requester. */
-async function scene(
-  handler: Responding,
-  options?: RespondOptions,
-  broker?: MemoryBrokerOptions,
-): Promise<BaseClient> {
+async function scene(handler: Responding, options?: RespondOptions, broker?: MemoryBrokerOptions) {
   world = new VirtualWorld({ broker })
   await (await client('responder')).respond('svc/+', handler, options)
   return client('requester')

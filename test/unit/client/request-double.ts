@@ -34,7 +34,6 @@ export interface Published {
   outcome: 'not-sent' | 'unknown'
 }
 
-/** One call of `listen`. */
 export interface Listened {
   readonly filter: string
   readonly options: ListenOptions
@@ -57,7 +56,6 @@ function message(topic: string, text: string, properties: MessageProperties): Me
   return Object.defineProperty(made, 'properties', { value: properties })
 }
 
-/** The client. `obliging` ones publish and subscribe at once. */
 export class ClientDouble implements RequestHost {
   readonly client = this
   readonly platform = this
@@ -141,7 +139,6 @@ export class ClientDouble implements RequestHost {
 
   // In the hands of a test
 
-  /** A connection, new or again. */
   async connect(responseInformation?: string): Promise<void> {
     this.negotiated = { responseInformation }
     this.#enter('connected')
@@ -149,7 +146,6 @@ export class ClientDouble implements RequestHost {
     await this.clock.settle()
   }
 
-  /** The link is lost. */
   async lose(): Promise<void> {
     this.#enter('reconnecting')
     await this.clock.settle()
@@ -163,12 +159,7 @@ export class ClientDouble implements RequestHost {
     await this.clock.settle()
   }
 
-  /** A message for a subscription. */
-  async deliver(
-    to: Listened | undefined,
-    text: string,
-    properties: MessageProperties = {},
-  ): Promise<void> {
+  async deliver(to: Listened | undefined, text: string, properties: MessageProperties = {}) {
     await to?.handler(message(to.filter, text, properties))
     await this.clock.settle()
   }

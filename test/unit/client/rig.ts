@@ -20,7 +20,6 @@ import { agreeable } from './harness.js'
 /** What happens to a dial: it fails with the error, never opens, or meets a peer that answers. */
 export type Behaviour = Error | 'hang' | Answer
 
-/** One dial, as it happened. */
 export interface Dial {
   /** Virtual milliseconds. */
   readonly at: number
@@ -30,7 +29,6 @@ export interface Dial {
   readonly signal: AbortSignal
 }
 
-/** What a rig is made with. */
 export interface RigOptions {
   /** Names of the endpoints. Default one, `a`. */
   readonly hosts?: readonly string[]
@@ -47,7 +45,6 @@ export const reconnect = {
   backoff: (attempt: number): number => Math.min(30_000, 1000 * 2 ** (attempt - 1)),
 }
 
-/** Everything of one test. */
 export class Rig {
   readonly clock = new VirtualClock()
   readonly client: BaseClient

@@ -4,13 +4,10 @@ import type { Subscription } from '../../../src/client/options/index.js'
 import { accepting, agreeable, connected, type World } from './harness.js'
 import { publish } from './incoming.js'
 import { Ledger } from './ledger.js'
+import { loop } from './steps.js'
 import { unhandledInFile } from './unhandled.js'
 
 const unhandled = unhandledInFile()
-
-async function consume(subscription: Subscription): Promise<void> {
-  for await (const message of subscription) message.text()
-}
 
 /** One call of every kind that may wait, on a client in any state. */
 function callEverything(ledger: Ledger, client: BaseClient): void {
@@ -36,7 +33,7 @@ function callEverything(ledger: Ledger, client: BaseClient): void {
   const iterated = client.subscription('s/6')
   const batched = client.subscription('s/7', { ack: 'manual' })
   ledger.add('next', () => subscription.next())
-  ledger.add('iterator', () => consume(iterated))
+  ledger.add('iterator', () => loop(iterated))
   ledger.add('batches', () => batched.batches().next())
   ledger.add('next manual', () => batched.next({ timeout: 60_000 }))
   ledger.add('unsubscribe of a subscription', () => client.subscription('s/8').unsubscribe())

@@ -200,15 +200,6 @@ describe('several consumers of one message', () => {
     expect(await acknowledged(world, second, other)).toEqual([expected])
   })
 
-  it('one that acknowledges twice does not count for the other', async () => {
-    const { world, first } = await both(manual, manual)
-    await world.send(publish('a', 'x', 1))
-    const message = taken(first)
-    expect([message.ack(), message.ack()]).toEqual([true, false])
-    await world.settle()
-    expect(acks(world)).toEqual([])
-  })
-
   it('a consumer that asked for QoS 0 never delays an ack', async () => {
     const { world, first: lazy, second: keen } = await both({ qos: 0 }, manual)
     await world.send(publish('a', 'x', 1))

@@ -3,7 +3,6 @@ import type {
   ClientOptions,
   Filters,
   Handler,
-  Handling,
   ListenOptions,
 } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
@@ -37,12 +36,7 @@ export async function loop<T>(
 }
 
 /** Listens, and waits for the grant. */
-export function listen(
-  world: World,
-  filters: Filters,
-  handler: Handler,
-  options?: ListenOptions,
-): Promise<Handling> {
+export function listen(world: World, filters: Filters, handler: Handler, options?: ListenOptions) {
   return settled(world, world.client.listen(filters, handler, options))
 }
 
@@ -56,6 +50,13 @@ export const deafTo =
 export async function unsuback(world: World, reasonCode = 0): Promise<void> {
   const { packetId } = world.peer.last('unsubscribe')
   await world.send({ type: 'unsuback', packetId, reasonCodes: [reasonCode], properties: {} })
+}
+
+/** A client that is not connected yet, and how it connects. */
+export function idle(answer: Answer = agreeable) {
+  const world = new World()
+  world.answer = answer
+  return { world, connect: () => world.outcome(world.client.connect()) }
 }
 
 /** A connected client over a transport in the hands of the test; `feed` lets a CONNACK come in. */

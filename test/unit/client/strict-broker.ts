@@ -20,7 +20,6 @@ export interface Strictness {
   ignores?: readonly ClientPacket['type'][]
   /** It keeps the session. Default true. */
   keeps?: boolean
-  /** Of CONNACK. */
   properties?: Properties
 }
 
@@ -31,7 +30,6 @@ export class StrictBroker {
   how: Strictness
   /** Of the session. */
   readonly filters = new Set<string>()
-  /** Goes behind CONNACK. */
   greeting: PacketInput[] = []
   /** Connections that were ended at a request. */
   ended = 0
@@ -86,11 +84,7 @@ export class StrictBroker {
   }
 }
 
-/** A connected client of such a server. */
-export async function strict(
-  how: Strictness = {},
-  options: ClientOptions = {},
-): Promise<StrictBroker> {
+export async function strict(how: Strictness = {}, options: ClientOptions = {}) {
   const broker = new StrictBroker(how)
   broker.world = await connected({ ...lasting, ...options }, (packet) =>
     packet.type === 'connect'

@@ -9,7 +9,6 @@ import { Decoder } from '../../../src/wire/decode.js'
 import { encode, type PacketInput } from '../../../src/wire/encode.js'
 import type { ClientPacket, Properties } from '../../../src/wire/packets.js'
 
-/** A transport in the hands of a test. */
 export class StubTransport implements Transport {
   /** One for each `write()`, copied at once. */
   readonly writes: Uint8Array[] = []
@@ -81,7 +80,6 @@ export class StubTransport implements Transport {
   }
 }
 
-/** A client over a stub. */
 export class StubWorld {
   readonly clock = new VirtualClock()
   readonly stub = new StubTransport()
@@ -111,7 +109,6 @@ export class StubWorld {
     this.forget()
   }
 
-  /** Forgets what was written so far. */
   forget(): void {
     this.stub.writes.length = 0
     this.stub.arrays.length = 0
@@ -124,11 +121,7 @@ export class StubWorld {
   }
 }
 
-/** A connected client over a stub. */
-export async function stubbed(
-  options: ClientOptions = {},
-  properties: Properties = {},
-): Promise<StubWorld> {
+export async function stubbed(options: ClientOptions = {}, properties: Properties = {}) {
   const world = new StubWorld(options)
   await world.connect(properties)
   return world
@@ -155,7 +148,6 @@ export function watched<T>(promise: Promise<T>): {
   return result
 }
 
-/** An acknowledgement without properties. */
 export function ack(
   type: 'puback' | 'pubrec' | 'pubcomp',
   packetId: number,

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Filters, Subscription } from '../../../src/client/options/index.js'
 import { keeps } from './across.js'
-import { accepting, agreeable, connected, failure, World } from './harness.js'
+import { accepting, connected, failure, type World } from './harness.js'
 import {
   acks,
   agreed,
@@ -18,14 +18,12 @@ import {
   unsubscribes,
 } from './incoming.js'
 import { refusing } from './rig.js'
-import { settled } from './steps.js'
+import { idle, settled } from './steps.js'
 
-/** Identifiers of each SUBSCRIBE. */
 const ids = (world: World) => world.peer.all('subscribe').map(({ packetId }) => packetId)
 
 const refused = { code: 'ERR_SUBSCRIBE_REFUSED', outcome: 'refused', fault: 'remote' }
 
-/** What was granted, in short. */
 const grants = ({ granted }: Subscription) =>
   granted.map(({ filter, reasonCode }) => `${filter} ${reasonCode}`)
 
@@ -133,16 +131,6 @@ describe('the answer', () => {
 })
 
 describe('when', () => {
-  /** A client that is not connected yet, and how it connects. */
-  function idle(answer = agreeable): {
-    readonly world: World
-    readonly connect: () => Promise<unknown>
-  } {
-    const world = new World()
-    world.answer = answer
-    return { world, connect: () => world.outcome(world.client.connect()) }
-  }
-
   it('subscription() before connect() is sent after CONNACK and gets what comes', async () => {
     const { world, connect } = idle()
     const subscription = world.client.subscription('a', { qos: 1 })
@@ -198,7 +186,6 @@ describe('when', () => {
 })
 
 describe('messages of a resumed session that wait for a subscription', () => {
-  /** The test answers SUBSCRIBE. */
   async function holding(): Promise<World> {
     const world = await connected({ clientId: 'service', cleanStart: false }, keeps())
     await world.send(publish('jobs/1', 'one', 1), publish('jobs/2', 'two', 2))

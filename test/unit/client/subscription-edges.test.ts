@@ -2,7 +2,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { Subscription } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import { agreeable, connected, failure, World } from './harness.js'
+import { agreeable, connected, failure, type World } from './harness.js'
 import {
   acks,
   agreed,
@@ -17,16 +17,10 @@ import {
   takenTexts,
   unsubscribes,
 } from './incoming.js'
+import { idle } from './steps.js'
 
 const silent: Answer = (packet) =>
   packet.type === 'subscribe' || packet.type === 'unsubscribe' ? undefined : agreeable(packet)
-
-/** A client that is not connected yet, and how it connects. */
-function idle(): { readonly world: World; readonly connect: () => Promise<unknown> } {
-  const world = new World()
-  world.answer = agreeable
-  return { world, connect: () => world.outcome(world.client.connect()) }
-}
 
 const types = (world: World) => world.peer.received.map((packet) => packet.type)
 

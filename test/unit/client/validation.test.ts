@@ -136,6 +136,37 @@ const subscribeRows: Row[] = [
   ...each('listen', ['a', nothing], { concurrency: [0], onError: ['x'], ack: ['manual'] }),
 ]
 
+const requestRows: Row[] = [
+  ...['', 'a/+', '#', 'a\0', 5, undefined].map(
+    (topic): Row => ['request', [topic, 'x'], 'topic', 'ERR_INVALID_TOPIC'],
+  ),
+  ...[undefined, null, 5, {}].map((payload): Row => ['request', ['a', payload], 'payload']),
+  ['request', ['a', 'x', null], 'options'],
+  ...each('request', ['a', 'x'], {
+    timeout: [-1, Number.POSITIVE_INFINITY, '1'],
+    qos: [3],
+    signal: [{}],
+    retain: [true],
+  }),
+  ...eachProperty('request', ['a', 'x'], {
+    responseTopic: ['mine'],
+    correlationData: ['mine'],
+    topicAlias: [1],
+    userProperties: ['a'],
+  }),
+  ...[undefined, 5, {}].map(
+    (handler): Row => ['respond', ['a', handler], 'handler', 'ERR_INVALID_HANDLER'],
+  ),
+  ['respond', ['a', nothing, null], 'options'],
+  ...each('respond', ['a', nothing], {
+    allow: [5, '', ['a', 5], 'a/#'],
+    concurrency: [0],
+    ack: ['manual'],
+    onError: ['ignore'],
+    nonsense: [1],
+  }),
+]
+
 const otherRows: Row[] = [
   ...each('disconnect', [], {
     reasonString: noTexts,
@@ -151,6 +182,8 @@ const otherRows: Row[] = [
   ['disconnect', ['x'], 'options'],
   ['connect', ['x'], 'options'],
   ['connect', [{ signal: 'x' }], 'signal'],
+  ...each('reconnect', [], { force: [1], reason: [5], now: [true] }),
+  ['reconnect', [5], 'options'],
   ['on', ['connect', 'x'], 'listener', 'ERR_INVALID_HANDLER'],
   ['on', ['connect', nothing, null], /./],
   ...each('on', ['connect', nothing], { once: [5], signal: [5] }),
@@ -191,7 +224,7 @@ describe.each(['connected', 'idle'] as const)(
     }
 
     const shown = (args: readonly unknown[]): string => JSON.stringify(args).slice(0, 60)
-    const rows = [...publishRows, ...subscribeRows, ...otherRows].map(
+    const rows = [...publishRows, ...subscribeRows, ...requestRows, ...otherRows].map(
       (row) => [row[0], shown(row[1]), row] as const,
     )
 
@@ -206,21 +239,6 @@ describe.each(['connected', 'idle'] as const)(
       ]))
   },
 )
-
-it.each([
-  [{ timeout: -1 }, 'timeout'],
-  [{ timeout: '5' }, 'timeout'],
-  [{ signal: 5 }, 'signal'],
-  [{ wait: 5 }, 'wait'],
-  [5, 'options'],
-])('options of next: %o', async (given, option) => {
-  const world = new World()
-  const outcome = await world.outcome(world.client.subscription('a').next(given as never))
-  expect(outcome).toMatchObject({
-    state: 'rejected',
-    error: { code: 'ERR_INVALID_OPTION', option },
-  })
-})
 
 it('what is just right is sent', async () => {
   const world = await connected({}, agreeable)

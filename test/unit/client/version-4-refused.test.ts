@@ -239,7 +239,6 @@ describe("'auto': the version belongs to the endpoint", () => {
     return rig
   }
 
-  /** The connection ends, and the next one comes. */
   async function again(rig: Rig): Promise<void> {
     await rig.cut()
     await rig.advance(1000)

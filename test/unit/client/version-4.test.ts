@@ -21,10 +21,7 @@ import { ack } from './stub.js'
 const four: ClientOptions = { protocolVersion: 4, keepAlive: false, reconnect: false }
 
 /** Connects, and answers CONNECT with these bytes. */
-async function answered(
-  hex: string,
-  options: ClientOptions = {},
-): Promise<{ world: World; outcome: unknown }> {
+async function answered(hex: string, options: ClientOptions = {}) {
   const world = new World({ ...four, ...options })
   const connecting = world.client.connect().catch((error: unknown) => error)
   await world.settle()

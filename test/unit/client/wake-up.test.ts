@@ -24,7 +24,6 @@ function sleeper(options: ClientOptions = {}) {
   return { rig, wake, listeners: () => callbacks.size, times: () => rig.dials.map(({ at }) => at) }
 }
 
-/** One that is connected, and ended with its test. */
 async function awake(options: ClientOptions = {}) {
   const made = sleeper(options)
   await made.rig.up()

@@ -9,7 +9,6 @@ import { eventually, within } from '../../real/waiting.js'
 import { freePort } from '../../support/servers.js'
 import { atEnd, namesIn, refusing, soon, started, tcp, toldOf, up, wayTo } from './world.js'
 
-/** What a callback was given. */
 function answered(call: (done: (...given: unknown[]) => void) => unknown): Promise<unknown[]> {
   return within(new Promise((resolve) => void call((...given) => resolve(given))), 'the callback')
 }

@@ -8,7 +8,6 @@ interface Events {
   b: () => void
 }
 
-/** What both have. */
 type Both = Listeners<Events>
 
 /** Runs a program with each. */

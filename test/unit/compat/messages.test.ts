@@ -5,7 +5,6 @@ import { type Broker, startMosquitto, withMosquitto } from '../../real/brokers.j
 import { eventually } from '../../real/waiting.js'
 import { atEnd, soon, started, tcp, toldOf, up, wayTo } from './world.js'
 
-/** Payloads of messages, in order. */
 function texts(client: MqttClient): string[] {
   const got: string[] = []
   client.on('message', (_topic, payload) => got.push(payload.toString()))

@@ -8,7 +8,6 @@ const url = (given: string, options: object = {}) =>
   (plan(given, options).endpoints[0] as { url: string }).url
 const own = (options: object) => plan('mqtt://h', options).options
 
-/** What is thrown. */
 function refusal(given: () => unknown): unknown {
   try {
     given()
