@@ -2,25 +2,16 @@
 import { describe, expect, it } from 'vitest'
 import { access } from '../../../src/client/access.js'
 import { oneCopy } from '../../../src/client/options/hidden.js'
-import type { Handler, ListenOptions } from '../../../src/client/options/index.js'
-import { agreeable, connected, type World } from './harness.js'
+import type { Handler } from '../../../src/client/options/index.js'
+import { agreeable, connected } from './harness.js'
 import { acks, agreed, publish, quiet } from './incoming.js'
+import { listen } from './steps.js'
 
 /** What it was called with, and whether that is owed an acknowledgement. */
 function marked(isOne = true): { readonly texts: string[]; readonly handler: Handler } {
   const texts: string[] = []
   const handler: Handler = (message) => void texts.push(message.text())
   return { texts, handler: Object.assign(handler, { [oneCopy]: isOne ? {} : undefined }) }
-}
-
-async function listen(
-  world: World,
-  filter: string,
-  handler: Handler,
-  options: ListenOptions = { qos: 1 },
-): Promise<void> {
-  quiet(world.client.listen(filter, handler, options))
-  await world.settle()
 }
 
 const lifetimes = ['owned', 'borrowed'] as const

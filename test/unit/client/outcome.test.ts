@@ -1,8 +1,7 @@
 /** Whatever happens, every publish settles, and what it says of the message's fate is true. */
 import { describe, expect, it } from 'vitest'
-import { accepting, agreeable, connected, failure } from './harness.js'
-import { fates } from './publishes.js'
-import { ack, stubbed } from './stub.js'
+import { accepting, agreeable, connected } from './harness.js'
+import { ack, fates, stubbed } from './stub.js'
 import { unhandledInFile } from './unhandled.js'
 
 const unhandled = unhandledInFile()
@@ -35,16 +34,6 @@ describe('the connection is cut', () => {
     expect(call).toEqual(['ERR_CONNECTION_LOST unknown'])
     const error = { code: 'ERR_CONNECTION_LOST', fault: 'remote' }
     expect(world.drops).toMatchObject([{ direction: 'out', topic: 't', error }])
-  })
-
-  it('a DISCONNECT of the server is the reason for all of them', async () => {
-    const world = await connected({}, accepting({ receiveMaximum: 1 }))
-    const calls = [0, 1].map(() => failure(world.client.publish('t', 'x', { qos: 1 })))
-    await world.settle()
-    await world.send({ type: 'disconnect', reasonCode: 0x8b, properties: { reasonString: 'bye' } })
-    const error = { code: 'ERR_SERVER_DISCONNECT', reasonCode: 0x8b, reasonString: 'bye' }
-    for (const [index, outcome] of ['unknown', 'not-sent'].entries())
-      expect(await calls[index]).toMatchObject({ ...error, outcome })
   })
 })
 

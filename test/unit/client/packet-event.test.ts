@@ -22,7 +22,7 @@ describe('packet event', () => {
     await world.deliver(ack('pubcomp', 1))
     const subscription = world.client.subscription('s', { qos: 2 })
     await world.settle()
-    await world.deliver({ type: 'suback', packetId: 2, reasonCodes: [2], properties: {} })
+    await world.deliver({ type: 'suback', packetId: 2, reasonCodes: [2] })
     await subscription.ready
     await world.deliver({
       type: 'publish',
@@ -34,7 +34,7 @@ describe('packet event', () => {
     await subscription.next()
     subscription.next().catch(() => undefined)
     await world.settle()
-    await world.deliver({ type: 'pubrel', packetId: 7, reasonCode: 0, properties: {} })
+    await world.deliver({ type: 'pubrel', packetId: 7, reasonCode: 0 })
     await world.clock.advance(10_000)
     await world.deliver({ type: 'pingresp' })
     world.client.disconnect({ timeout: 0 })
@@ -88,7 +88,7 @@ describe('packet event', () => {
     const connecting = world.client.connect()
     await world.settle()
     expect(world.stub.packets[0]).toMatchObject({ clientId: 'a', username: 'u' })
-    world.stub.deliver({ type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} })
+    world.stub.deliver({ type: 'connack', sessionPresent: false, reasonCode: 0 })
     await connecting
     world.client.publish('t', 'x', { qos: 1 })
     await world.settle()

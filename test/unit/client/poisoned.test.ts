@@ -55,7 +55,7 @@ async function deadly({
     if (packet.type !== 'connect') return dead ? undefined : answers(packet)
     const sessionPresent = present && !first
     first = false
-    return { type: 'connack', sessionPresent, reasonCode: 0, properties: {} }
+    return { type: 'connack', sessionPresent, reasonCode: 0 }
   })
   // Something but CONNACK is heard before the message.
   await world.send({ type: 'pingresp' })

@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../../src/client/options/index.js'
 import { agreeable, failure } from './harness.js'
 import { agreed, publish, quiet } from './incoming.js'
-import { down, type Rig, reconnect, welcoming } from './rig.js'
-import { lost, rigged, story, up, within } from './rigged.js'
+import { down, lost, type Rig, reconnect, rigged, story, up, welcoming, within } from './rig.js'
 
 /** Streams that are open when another is dialled: the most of them. */
 function overlap(rig: Rig): () => number {

@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { agreeable, failure } from './harness.js'
-import { type Behaviour, causes, Rig, refusing } from './rig.js'
-import { lost, story, up } from './rigged.js'
+import { type Behaviour, causes, lost, Rig, refusing, story, up } from './rig.js'
 
 const refused = 'ERR_CONNECT_REFUSED'
 const fresh: ClientOptions = { credentials: () => ({ username: 'u' }) }

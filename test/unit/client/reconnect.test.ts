@@ -4,8 +4,19 @@ import { exponential } from '../../../src/client/options/backoff.js'
 import type { ReconnectOptions } from '../../../src/client/options/index.js'
 import type { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { accepting, agreeable, failure } from './harness.js'
-import { type Behaviour, down, reconnect, refusing, welcoming } from './rig.js'
-import { connects, lost, rigged, story, up, within } from './rigged.js'
+import {
+  type Behaviour,
+  connects,
+  down,
+  lost,
+  reconnect,
+  refusing,
+  rigged,
+  story,
+  up,
+  welcoming,
+  within,
+} from './rig.js'
 
 const silent = (): undefined => undefined
 const doubling = [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]
@@ -151,16 +162,6 @@ describe('who we are, on every connection', () => {
     expect(rig.client.clientId).toBe('auto-1')
   })
 
-  it('Clean Start as configured until the first CONNACK, then 0', async () => {
-    const rig = rigged(waiting)
-    rig.behave = (_host, dial) => (dial < 3 ? refusing(0x88) : welcoming({}, dial > 3))
-    await within(rig, 3000, rig.client.connect())
-    await rig.cut()
-    await rig.advance(4000)
-    expect(connects(rig, 'cleanStart')).toEqual([true, true, true, false])
-    expect(rig.seen('connect').map(({ sessionPresent }) => sessionPresent)).toEqual([false, true])
-  })
-
   it('the same options on every connection, without the will or the login being forgotten', async () => {
     const will = { topic: 'w', payload: 'gone', qos: 1 } as const
     const userProperties: [string, string][] = [['a', 'b']]
@@ -214,8 +215,7 @@ describe('a server that knows 3.1.1 only', () => {
     expect(rig.peer.last('connect')).toMatchObject(second)
     expect(rig.peer.last('connect').clientId).toMatch(/^[0-9A-Za-z]{1,23}$/)
     expect(rig.client.negotiated?.protocolVersion).toBe(4)
-    await rig.cut()
-    await rig.advance(1000)
+    await rig.again()
     expect(connects(rig, 'protocolVersion')).toEqual([5, 4, 4])
     // One event says so.
     expect(rig.seen('connecterror')).toMatchObject([{ attempt: 1, error: { reasonCode: 0x84 } }])

@@ -17,6 +17,7 @@ import {
   takenTexts,
 } from './incoming.js'
 import { Rig } from './rig.js'
+import { leave } from './steps.js'
 
 const without = (sessionPresent: boolean) =>
   willing(sessionPresent, { subscriptionIdentifierAvailable: 0 })
@@ -25,8 +26,6 @@ const identifiers = (world: World): number[] =>
   world.peer.all('subscribe').flatMap((packet) => packet.properties.subscriptionIdentifiers ?? [])
 const tagged = (topic: string, text: string, ...subscriptionIdentifiers: number[]) =>
   publish(topic, text, undefined, { properties: { subscriptionIdentifiers } })
-const leave = (world: World, subscription: Subscription) =>
-  Promise.all([subscription.unsubscribe(), world.settle()])
 
 it('$share/g/f matches on f, and each share is a subscription of its own', async () => {
   const world = await agreed()

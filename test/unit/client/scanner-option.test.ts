@@ -7,7 +7,7 @@ import type { FrameOptions, FrameScanner } from '../../../src/wire/frames.js'
 import { always, instantiate } from '../wasm/scanner.js'
 import { agreeable } from './harness.js'
 import { publish, read, series, subscribe } from './incoming.js'
-import { lost, up } from './rigged.js'
+import { lost, up } from './rig.js'
 import { windowed } from './windowed.js'
 
 /** A scanner that notes what it was asked for. */

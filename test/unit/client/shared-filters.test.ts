@@ -13,12 +13,10 @@ import {
   taken,
   takenTexts,
 } from './incoming.js'
-import { deafTo, settled } from './steps.js'
+import { deafTo, leave, settled } from './steps.js'
 
 const silent = deafTo('subscribe')
 
-const leave = (world: World, subscription?: Subscription) =>
-  Promise.all([subscription?.unsubscribe(), world.settle()])
 const retained = (text: string, packetId?: number) => publish('a', text, packetId, { retain: true })
 /** Filter, QoS and Retain Handling of each SUBSCRIBE, as `a 1 0`. */
 const requests = (world: World): string[] =>
@@ -238,7 +236,7 @@ async function readers() {
     /** The answer to the SUBSCRIBE of this number. */
     suback(index: number, qos = 1) {
       const packetId = world.peer.all('subscribe')[index]?.packetId ?? 0
-      return { type: 'suback', packetId, reasonCodes: [qos], properties: {} } as const
+      return { type: 'suback', packetId, reasonCodes: [qos] } as const
     },
   }
 }

@@ -4,6 +4,7 @@ import type {
   Filters,
   Handler,
   ListenOptions,
+  Subscription,
 } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { VirtualClock } from '../../../src/testing/virtual-clock.js'
@@ -40,6 +41,10 @@ export function listen(world: World, filters: Filters, handler: Handler, options
   return settled(world, world.client.listen(filters, handler, options))
 }
 
+/** Unsubscribes, and waits for the answer. */
+export const leave = (world: World, subscription?: Subscription) =>
+  Promise.all([subscription?.unsubscribe(), world.settle()])
+
 /** Says yes to everything but packets of this type, which the test answers, or nobody. */
 export const deafTo =
   (type: string): Answer =>
@@ -49,7 +54,7 @@ export const deafTo =
 /** Answers the latest UNSUBSCRIBE, of one filter. */
 export async function unsuback(world: World, reasonCode = 0): Promise<void> {
   const { packetId } = world.peer.last('unsubscribe')
-  await world.send({ type: 'unsuback', packetId, reasonCodes: [reasonCode], properties: {} })
+  await world.send({ type: 'unsuback', packetId, reasonCodes: [reasonCode] })
 }
 
 /** A client that is not connected yet, and how it connects. */

@@ -80,7 +80,7 @@ export class StrictBroker {
     this.ended += 1
     // After a millisecond: what it has answered arrives.
     clock.setTimer(() => peer.cut(), 1)
-    return reasonCode === undefined ? [] : [{ type: 'disconnect', reasonCode, properties: {} }]
+    return reasonCode === undefined ? [] : [{ type: 'disconnect', reasonCode }]
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { BaseClient } from '../../../src/client/client.js'
 import type { ClientEvents, ClientOptions } from '../../../src/client/options/index.js'
+import type { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'
@@ -153,5 +154,24 @@ export function ack(
   packetId: number,
   reasonCode = 0,
 ): PacketInput {
-  return { type, packetId, reasonCode, properties: {} }
+  return { type, packetId, reasonCode }
 }
+
+/** Of each promise `'pending'`, `'done'`, or the code of its error and the fate of the message: to be read after `settle()`. */
+export function fates(...promises: Promise<unknown>[]): string[] {
+  const texts = promises.map(() => 'pending')
+  for (const [index, promise] of promises.entries()) {
+    const end = (text: string): void => {
+      texts[index] = text
+    }
+    promise.then(
+      () => end('done'),
+      ({ code, outcome }) => end(`${code} ${outcome}`),
+    )
+  }
+  return texts
+}
+
+/** Payloads of the publishes that a connection carried, as text. */
+export const texts = (peer: ScriptedPeer): string[] =>
+  peer.all('publish').map(({ payload }) => new TextDecoder().decode(payload))

@@ -67,19 +67,6 @@ describe('answers that cross', () => {
     expect(unsubscribes(world)).toEqual([])
   })
 
-  it('messages in the segment of SUBACK, before and behind it, arrive', async () => {
-    const world = await connected({}, silent)
-    const call = world.client.subscribe('a', { qos: 1 })
-    await world.settle()
-    const { packetId } = world.peer.last('subscribe')
-    await world.send(
-      publish('a', '1', 1),
-      { type: 'suback', packetId, reasonCodes: [1] },
-      publish('a', '2', 2),
-    )
-    expect(takenTexts(await call)).toEqual(['1', '2'])
-  })
-
   it('an UNSUBACK refusal after the loop was left: messages do not pile up', async () => {
     const world = await agreed({}, silent)
     const call = world.client.subscribe('a', { qos: 1 })
@@ -109,23 +96,6 @@ it('onDrop detaches: the message that came is kept for the next subscription as 
 })
 
 describe('a signal', () => {
-  const aborted = { code: 'ERR_ABORTED', outcome: 'not-sent' }
-
-  it('that aborts while offline: nothing is sent later, and the reader ends', async () => {
-    const { world, connect } = idle()
-    const { signal, abort } = counted()
-    const subscription = world.client.subscription('a', { signal })
-    const reading = read(subscription)
-    abort(new Error('enough'))
-    expect(await failure(subscription.ready)).toMatchObject({
-      ...aborted,
-      cause: { message: 'enough' },
-    })
-    await connect()
-    expect(types(world)).toEqual(['connect'])
-    expect(reading.end.state).not.toBe('running')
-  })
-
   it('of hundreds of calls that wait for the connection, those that nobody aborted are sent, in order', async () => {
     const { world, connect } = idle()
     const filters = Array.from({ length: 300 }, (_, index) => `a/${index}`)
