@@ -1,6 +1,6 @@
 /** Whatever happens, every publish settles, and what it says of the message's fate is true. */
 import { describe, expect, it } from 'vitest'
-import { accepting, agreeable, connected } from './harness.js'
+import { accepting, connected } from './harness.js'
 import { ack, fates, stubbed } from './stub.js'
 import { unhandledInFile } from './unhandled.js'
 
@@ -53,35 +53,6 @@ describe('the client is closed', () => {
     await world.settle()
     expect(late).toEqual(Array(3).fill('ERR_CLOSED not-sent'))
     expect(world.seen('drop')).toHaveLength(drops)
-  })
-
-  it('publish is accepted while a turn still runs in disconnect()', async () => {
-    const world = await connected({}, agreeable)
-    const { client } = world
-    let inHand: () => void = () => undefined
-    const results: unknown[] = []
-    const handler = async (): Promise<void> => {
-      await new Promise<void>((resolve) => {
-        inHand = resolve
-      })
-      results.push(client.state, (await client.publish('r', 'done', { qos: 1 })).reasonCode)
-    }
-    await Promise.all([client.listen('s', handler, { qos: 1 }), world.settle()])
-    await world.send({
-      type: 'publish',
-      topic: 's',
-      qos: 1,
-      packetId: 5,
-      payload: Uint8Array.of(1),
-    })
-    const stopping = fates(client.disconnect())
-    await world.settle()
-    expect(client.state).toBe('disconnecting')
-    inHand()
-    await world.settle()
-    expect([...results, ...stopping]).toEqual(['disconnecting', 0, 'done'])
-    const last = world.peer.received.map((packet) => packet.type).slice(-3)
-    expect(last).toEqual(['publish', 'puback', 'disconnect'])
   })
 
   it('disconnect({ timeout: 0 }) settles publishes that wait to be written within 50 ms', async () => {

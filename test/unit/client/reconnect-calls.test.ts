@@ -173,18 +173,16 @@ describe('reconnect() inside events', () => {
   })
 })
 
-describe('what throws', () => {
-  it('a logger, a listener, backoff and decide: all at once', async () => {
-    const boom = (): never => {
-      throw new Error('everything is broken')
-    }
-    const logger = { info: boom, warn: boom, error: boom }
-    const rig = await up({ logger, reconnect: { backoff: boom, decide: boom } })
-    rig.client.on('disconnect', boom)
-    await rig.cut()
-    await rig.advance(30_000)
-    expect(rig.client.state).toBe('connected')
-  })
+it('what throws: a logger, a listener, backoff and decide: all at once', async () => {
+  const boom = (): never => {
+    throw new Error('everything is broken')
+  }
+  const logger = { info: boom, warn: boom, error: boom }
+  const rig = await up({ logger, reconnect: { backoff: boom, decide: boom } })
+  rig.client.on('disconnect', boom)
+  await rig.cut()
+  await rig.advance(30_000)
+  expect(rig.client.state).toBe('connected')
 })
 
 describe('also seen: log calls formatted although logging is off', () => {

@@ -24,22 +24,20 @@ function onPacket(
   )
 }
 
-describe('publish inside handlers', () => {
-  it('a publish in the continuation of another is sent, also when it takes the last place', async () => {
-    const world = await stubbed({}, { receiveMaximum: 1 })
-    const order: string[] = []
-    const send = (text: string) =>
-      world.client.publish('t', text, { qos: 1 }).then(() => order.push(text))
-    const chain = send('a').then(() => send('c'))
-    send('b')
-    await world.settle()
-    for (let id = 1; id <= 3; id++) await world.deliver(ack('puback', id))
-    await chain
-    expect([order, world.stub.payloads]).toEqual([
-      ['a', 'b', 'c'],
-      ['a', 'b', 'c'],
-    ])
-  })
+it('publish inside handlers: a publish in the continuation of another is sent, also when it takes the last place', async () => {
+  const world = await stubbed({}, { receiveMaximum: 1 })
+  const order: string[] = []
+  const send = (text: string) =>
+    world.client.publish('t', text, { qos: 1 }).then(() => order.push(text))
+  const chain = send('a').then(() => send('c'))
+  send('b')
+  await world.settle()
+  for (let id = 1; id <= 3; id++) await world.deliver(ack('puback', id))
+  await chain
+  expect([order, world.stub.payloads]).toEqual([
+    ['a', 'b', 'c'],
+    ['a', 'b', 'c'],
+  ])
 })
 
 describe('publish inside events', () => {

@@ -58,8 +58,8 @@ export async function unsuback(world: World, reasonCode = 0): Promise<void> {
 }
 
 /** A client that is not connected yet, and how it connects. */
-export function idle(answer: Answer = agreeable) {
-  const world = new World()
+export function idle(answer: Answer = agreeable, options: ClientOptions = {}) {
+  const world = new World(options)
   world.answer = answer
   return { world, connect: () => world.outcome(world.client.connect()) }
 }

@@ -403,7 +403,7 @@ describe('properties of MQTT 5.0', () => {
       expect(await client.publishAsync('a', 'x', { properties })).toBeUndefined()
       await client.unsubscribeAsync(['a', 'b'], { properties })
     }
-    expect(namesIn(told).filter((event) => event !== 'message')).toEqual(['connect'])
+    expect(namesIn(told, 'message')).toEqual(['connect'])
     expect(sent.filter((packet) => 'properties' in packet)).toEqual([])
     expect(lines.filter((line) => line.includes('ignores'))).toEqual(
       [

@@ -44,11 +44,7 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
       expect(standing(client)).toEqual({ ...nothing, connected: true })
     }
     const round = ['offline', 'close', 'reconnect', 'connect']
-    expect(namesIn(told).filter((name) => name !== 'error')).toEqual([
-      'connect',
-      ...round,
-      ...round,
-    ])
+    expect(namesIn(told, 'error')).toEqual(['connect', ...round, ...round])
   })
 
   it('nobody listens: error, offline, close, then reconnect, error, close, until somebody does', async () => {
@@ -70,16 +66,11 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     way.cut()
     await toldOf(told, 'close')
     await pause(50)
-    expect(namesIn(told).filter((name) => name !== 'error')).toEqual(['connect', 'close'])
+    expect(namesIn(told, 'error')).toEqual(['connect', 'close'])
     expect(standing(client)).toEqual(nothing)
     client.reconnect()
     await toldOf(told, 'connect', 2)
-    expect(namesIn(told).filter((name) => name !== 'error')).toEqual([
-      'connect',
-      'close',
-      'reconnect',
-      'connect',
-    ])
+    expect(namesIn(told, 'error')).toEqual(['connect', 'close', 'reconnect', 'connect'])
   })
 
   it('reconnect() while it is up: a new connection in place of the old one', async () => {
@@ -118,7 +109,7 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
       'reconnect',
       'connect',
     ]
-    expect(namesIn(told).filter((name) => name !== 'message')).toEqual(expected)
+    expect(namesIn(told, 'message')).toEqual(expected)
     await heard(namesIn(told).filter((name) => name === 'message').length + 1)
   })
 
@@ -133,12 +124,7 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     expect(standing(client)).toEqual({ ...nothing, connected: true })
     await within(client.publishAsync('a', 'x', { qos: 1 }), 'the acknowledgement')
     await toldOf(told, 'message')
-    expect(namesIn(told).filter((name) => name !== 'message')).toEqual([
-      'connect',
-      'close',
-      'end',
-      'connect',
-    ])
+    expect(namesIn(told, 'message')).toEqual(['connect', 'close', 'end', 'connect'])
     await client.endAsync()
     await pause(30)
     expect(standing(client)).toEqual({ ...nothing, disconnecting: true, disconnected: true })

@@ -113,7 +113,9 @@ export function recorded(client: MqttClient): Told[] {
   return told
 }
 
-export const namesIn = (told: readonly Told[]): string[] => told.map(([event]) => event)
+/** Names of what was told, but for this one. */
+export const namesIn = (told: readonly Told[], without?: string): string[] =>
+  told.map(([event]) => event as string).filter((event) => event !== without)
 
 /** A client that is ended after the test, and what it tells. */
 export function started(url: string | IClientOptions, options?: IClientOptions) {
