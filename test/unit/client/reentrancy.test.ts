@@ -202,7 +202,7 @@ describe('ending inside events', () => {
     },
   )
 
-  it.each([undefined, 7])('destroy in that of a message with identifier %s', async (id) => {
+  it.each([undefined, 7])('destroy at a message with identifier %s', async (id) => {
     const world = await agreed({ stats: true })
     await subscribe(world, 'a', { qos: 1 })
     onPacket(world, 'in', 'publish', () => world.client.destroy())

@@ -279,7 +279,7 @@ it('stalled is told also on a later connection, where the server repeats what is
 })
 
 it.each(['subscribe', 'unsubscribe'] as const)(
-  'a `packet` listener ends it at %s',
+  'a `packet` listener reconnects at %s',
   async (type) => {
     const options = { maxFiltersPerSubscribe: 2, reconnect: { backoff: () => 100 } }
     const world = await connected(options, agreeable)

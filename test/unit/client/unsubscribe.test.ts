@@ -132,22 +132,25 @@ describe('messages meanwhile', () => {
 })
 
 describe('several', () => {
-  it.each(['client', 'subscription'])('after that of the %s: one UNSUBSCRIBE', async (first) => {
-    const world = await connected({}, granting)
-    const subscription = await subscribe(world, 'a')
-    const reading = read(subscription)
-    const one: Promise<unknown> =
-      first === 'client' ? world.client.unsubscribe('a') : subscription.unsubscribe()
-    const calls = [quiet(one), quiet<unknown>(subscription.unsubscribe())]
-    for (const call of calls) expect(await world.outcome(call)).toEqual({ state: 'pending' })
-    await world.send(publish('a', 'late'))
-    expect(reading.texts).toEqual(['late'])
-    await answer(world, 'unsubscribe', 0)
-    // A third one, when all is over, is fulfilled as well.
-    for (const call of [...calls, subscription.unsubscribe()])
-      expect(await world.outcome<unknown>(call)).toMatchObject({ state: 'fulfilled' })
-    expect(unsubscribes(world)).toEqual(['a'])
-  })
+  it.each(['client', 'subscription'])(
+    'a second, after that of the %s: one packet',
+    async (first) => {
+      const world = await connected({}, granting)
+      const subscription = await subscribe(world, 'a')
+      const reading = read(subscription)
+      const one: Promise<unknown> =
+        first === 'client' ? world.client.unsubscribe('a') : subscription.unsubscribe()
+      const calls = [quiet(one), quiet<unknown>(subscription.unsubscribe())]
+      for (const call of calls) expect(await world.outcome(call)).toEqual({ state: 'pending' })
+      await world.send(publish('a', 'late'))
+      expect(reading.texts).toEqual(['late'])
+      await answer(world, 'unsubscribe', 0)
+      // A third one, when all is over, is fulfilled as well.
+      for (const call of [...calls, subscription.unsubscribe()])
+        expect(await world.outcome<unknown>(call)).toMatchObject({ state: 'fulfilled' })
+      expect(unsubscribes(world)).toEqual(['a'])
+    },
+  )
 
   it('one filter of two goes; the other one goes on', async () => {
     const world = await agreed()
@@ -195,7 +198,7 @@ it.each([
   expect(await subscription.next()).toBeUndefined()
 })
 
-it.each(['destroy', 'cut'])('that nobody awaits: no unhandled rejection: %s', async (how) => {
+it.each(['destroy', 'cut'])('unsubscribe() that nobody awaits is quiet: %s', async (how) => {
   const unhandled = await unhandledIn(async () => {
     const world = await connected({}, granting)
     const subscription = await subscribe(world, 'a')
