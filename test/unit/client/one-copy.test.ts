@@ -64,7 +64,7 @@ describe.each(lifetimes)('one handler for overlapping filters, %s messages', (li
   })
 })
 
-it('flush() access: sends filters before what is published behind them in the same turn', async () => {
+it('flush() sends filters before what is published behind them in the same turn', async () => {
   const world = await agreed()
   quiet(world.client.listen('a', () => undefined))
   world.client[access]().flush?.()

@@ -75,7 +75,7 @@ describe('the client is closed', () => {
   })
 })
 
-it('failures that nothing awaits: raise `drop`, once each, with topic and error, and never an unhandled rejection', async () => {
+it('failures that nothing awaits raise `drop`, once each, with topic and error, and never an unhandled rejection', async () => {
   const limits = {
     receiveMaximum: 1,
     maximumPacketSize: 64,

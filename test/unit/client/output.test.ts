@@ -279,7 +279,7 @@ describe('a transport that takes all and tells late what has left', () => {
   })
 })
 
-it('what is posted as text: arrives as the platform encodes it, whatever it holds', async () => {
+it('what is posted as text arrives as the platform encodes it, whatever it holds', async () => {
   const world = await stubbed({}, { topicAliasMaximum: 2 })
   const odd = fc.constantFrom('\ud800', 'a\udfff', 'ü'.repeat(20_000), '\0')
   const texts = fc.oneof(

@@ -183,7 +183,7 @@ describe('what is lent of small reads', () => {
   })
 })
 
-it('borrowed messages of small reads: are shown to a handler while they are read, in memory that is used again', async () => {
+it('borrowed messages of small reads are shown to a handler while they are read, in memory that is used again', async () => {
   const world = await agreed()
   const buffers = new Set<ArrayBufferLike>()
   const texts: string[] = []

@@ -173,7 +173,7 @@ describe('reconnect() inside events', () => {
   })
 })
 
-it('what throws: a logger, a listener, backoff and decide: all at once', async () => {
+it('a logger, a listener, backoff and decide that all throw: it goes on', async () => {
   const boom = (): never => {
     throw new Error('everything is broken')
   }

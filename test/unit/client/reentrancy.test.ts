@@ -24,7 +24,7 @@ function onPacket(
   )
 }
 
-it('publish inside handlers: a publish in the continuation of another is sent, also when it takes the last place', async () => {
+it('a publish in the continuation of another is sent, also when it takes the last place', async () => {
   const world = await stubbed({}, { receiveMaximum: 1 })
   const order: string[] = []
   const send = (text: string) =>

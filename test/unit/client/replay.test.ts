@@ -95,7 +95,7 @@ describe('several in flight', () => {
   })
 })
 
-it('a publish that was sent, and is given up: is what was published, also when the caller has its bytes back and uses them again', async () => {
+it('a publish that was sent and given up goes out as it was, also when the caller uses its bytes again', async () => {
   const world = await steady()
   const payloads = ['one', 'two'].map((text) => new TextEncoder().encode(text)) as [
     Uint8Array,
@@ -151,7 +151,7 @@ describe('wrong', () => {
   )
 })
 
-it('missing: the time of `ackTimeout` runs on over a drop: it is about the acknowledgement, not about the link', async () => {
+it('the time of `ackTimeout` runs on over a drop: it is about the acknowledgement, not about the link', async () => {
   const world = await steady({ outbound: { ackTimeout: 5000 } })
   const one = failure(world.client.publish('t', 'one', { qos: 1 }))
   await world.clock.advance(3000)

@@ -8,7 +8,7 @@ import { type Linked, Queue } from '../../../src/common/queue.js'
 import { Ring } from '../../../src/common/ring.js'
 import { Random } from '../../world/random.js'
 
-it('Ring: does what an array does, whatever the order of operations', () => {
+it('Ring does what an array does, whatever the order of operations', () => {
   const random = new Random(1)
   const ring = new Ring<number>()
   let model: number[] = []

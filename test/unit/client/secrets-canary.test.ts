@@ -391,7 +391,7 @@ describe('re-authentication and renewal', () => {
   })
 })
 
-it('the search itself: hears what any test of the suite prints on the console or warns of', () => {
+it('the search hears what any test of the suite prints on the console or warns of', () => {
   const { takeOverheardSecrets: overheard } = globalThis as unknown as {
     takeOverheardSecrets: () => string[]
   }

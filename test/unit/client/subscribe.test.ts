@@ -69,7 +69,7 @@ describe('what leaves', () => {
   })
 })
 
-it('what is refused before a byte is sent: subscription() throws at once, and leaves nothing behind', async () => {
+it('a wrong filter: subscription() throws at once, and leaves nothing behind', async () => {
   const world = await agreed()
   expect(() => world.client.subscription('a#')).toThrow(
     expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }),

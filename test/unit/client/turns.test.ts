@@ -100,7 +100,7 @@ describe('TurnEnd', () => {
   })
 })
 
-it('ReaderTurns: a mark is over when consumers had their turn', async () => {
+it('a mark of ReaderTurns is over when consumers had their turn', async () => {
   const turns = new ReaderTurns(virtualPlatform(new VirtualClock()))
   const first = turns.readerTurn()
   expect([turns.readerTurn(), turns.readerTurns]).toEqual([first, first])

@@ -31,7 +31,7 @@ const answered = (...reasonCodes: number[]) => connected({}, answering('unsubscr
 
 const refused = { code: 'ERR_UNSUBSCRIBE_REFUSED', outcome: 'refused', fault: 'remote' }
 
-it('what leaves: one packet for all filters of a subscription, but for those that others use', async () => {
+it('one packet for all filters of a subscription, but for those that others use', async () => {
   const world = await agreed()
   const subscription = await subscribe(world, ['a', 'b', 'c'])
   await subscribe(world, 'b')

@@ -374,7 +374,7 @@ describe('QoS 2 on 3.1.1', () => {
   })
 })
 
-it('a connection on 3.1.1 that ends with more than 20 in flight: halves what the next one carries at a time, down to 20', async () => {
+it('a connection on 3.1.1 that ends with more than 20 in flight halves what the next one carries at a time, down to 20', async () => {
   const world = await flooded(100, 1)
   const carried: number[] = [open(world)]
   for (let round = 0; round < 4; round++) {
