@@ -28,41 +28,41 @@ const released = expect.objectContaining({ code: 'ERR_MESSAGE_RELEASED' })
 const large = { buffer: 100_000, bufferBytes: 1e9 }
 
 describe('the payload of an owned message', () => {
-  it.each([0, 1, 100, 5000, 8192, 70_000])(
-    'of %i bytes is all of its ArrayBuffer',
-    async (size) => {
-      const { world, send } = await windowed()
-      const subscription = await subscribe(world, '#')
-      const payload = Uint8Array.from({ length: size }, (_, index) => index & 0xff)
-      await send(
-        publish('before', 'x'),
-        publish('a', '', undefined, { payload, properties: { contentType: 'c' } }),
-        publish('behind', 'y'),
-      )
-      taken(subscription)
-      const message = taken(subscription)
-      expect([
-        message.payloadLength,
-        message.payload.byteOffset,
-        message.payload.buffer.byteLength,
-      ]).toEqual([size, 0, size])
-      expect(message.payload).toEqual(payload)
-      expect(message.payload).toBe(message.payload)
-      expect(message.properties.contentType).toBe('c')
-      const clone = structuredClone(message.payload)
-      expect([clone.buffer.byteLength, clone]).toEqual([size, payload])
-    },
-  )
+  it.each([0, 1, 100, 5000, 8192, 70_000])('of %i bytes: the whole ArrayBuffer', async (size) => {
+    const { world, send } = await windowed()
+    const subscription = await subscribe(world, '#')
+    const payload = Uint8Array.from({ length: size }, (_, index) => index & 0xff)
+    await send(
+      publish('before', 'x'),
+      publish('a', '', undefined, { payload, properties: { contentType: 'c' } }),
+      publish('behind', 'y'),
+    )
+    taken(subscription)
+    const message = taken(subscription)
+    expect([
+      message.payloadLength,
+      message.payload.byteOffset,
+      message.payload.buffer.byteLength,
+    ]).toEqual([size, 0, size])
+    expect(message.payload).toEqual(payload)
+    expect(message.payload).toBe(message.payload)
+    expect(message.properties.contentType).toBe('c')
+    const clone = structuredClone(message.payload)
+    expect([clone.buffer.byteLength, clone]).toEqual([size, payload])
+  })
 
   it.each(['short', 'x'.repeat(5000), 'y'.repeat(70_000)])(
     'of a message that two get is two arrays: what one writes the other does not see',
     async (payload) => {
       const { world, send } = await windowed()
       const [one, other] = [await subscribe(world, 'a'), await subscribe(world, 'a')]
-      await send(publish('a', payload))
+      const properties = { correlationData: Uint8Array.of(1, 2) }
+      await send(publish('a', payload, undefined, { properties }))
       const [first, second] = [taken(one), taken(other)]
       first.payload.fill(0)
+      first.properties.correlationData?.fill(0)
       transfer(first)
+      expect(second.properties).toMatchObject(properties)
       expect([second.text(), second.payload.buffer.byteLength]).toEqual([payload, payload.length])
     },
   )

@@ -7,7 +7,6 @@ import { failure, type World } from './harness.js'
 import { quiet } from './incoming.js'
 import { ack } from './stub.js'
 
-/** Milliseconds to the next connection. */
 const wait = 1_000_000
 
 /** A client that has lost its link, for so long. */

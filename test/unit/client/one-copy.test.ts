@@ -2,25 +2,16 @@
 import { describe, expect, it } from 'vitest'
 import { access } from '../../../src/client/access.js'
 import { oneCopy } from '../../../src/client/options/hidden.js'
-import type { Handler, ListenOptions } from '../../../src/client/options/index.js'
-import { agreeable, connected, type World } from './harness.js'
+import type { Handler } from '../../../src/client/options/index.js'
+import { agreeable, connected } from './harness.js'
 import { acks, agreed, publish, quiet } from './incoming.js'
+import { listen } from './steps.js'
 
 /** What it was called with, and whether that is owed an acknowledgement. */
 function marked(isOne = true): { readonly texts: string[]; readonly handler: Handler } {
   const texts: string[] = []
   const handler: Handler = (message) => void texts.push(message.text())
   return { texts, handler: Object.assign(handler, { [oneCopy]: isOne ? {} : undefined }) }
-}
-
-async function listen(
-  world: World,
-  filter: string,
-  handler: Handler,
-  options: ListenOptions = { qos: 1 },
-): Promise<void> {
-  quiet(world.client.listen(filter, handler, options))
-  await world.settle()
 }
 
 const lifetimes = ['owned', 'borrowed'] as const
@@ -73,16 +64,14 @@ describe.each(lifetimes)('one handler for overlapping filters, %s messages', (li
   })
 })
 
-describe('flush() access', () => {
-  it('sends filters before what is published behind them in the same turn', async () => {
-    const world = await agreed()
-    quiet(world.client.listen('a', () => undefined))
-    world.client[access]().flush?.()
-    quiet(world.client.publish('a', 'x'))
-    await world.settle()
-    const types = world.peer.received
-      .map(({ type }) => type)
-      .filter((type) => type === 'subscribe' || type === 'publish')
-    expect(types).toEqual(['subscribe', 'publish'])
-  })
+it('flush() sends filters before what is published behind them in the same turn', async () => {
+  const world = await agreed()
+  quiet(world.client.listen('a', () => undefined))
+  world.client[access]().flush?.()
+  quiet(world.client.publish('a', 'x'))
+  await world.settle()
+  const types = world.peer.received
+    .map(({ type }) => type)
+    .filter((type) => type === 'subscribe' || type === 'publish')
+  expect(types).toEqual(['subscribe', 'publish'])
 })

@@ -83,6 +83,23 @@ const bad: readonly (readonly [option: string, ...values: unknown[]])[] = [
   ['memoryBudget', 0, '5'],
   ['logger', 5, 'console'],
   ['store', {}],
+  ['stats', 1, 'yes', null],
+  ['scanner', 1, 'yes', true, {}, null, { frames: 1 }],
+  ['firstConnect', 'later'],
+  ['refreshBefore', -1],
+  ['reconnect', 5000],
+  ['reconnect.backoff', 5],
+  ['reconnect.stableAfter', -1],
+  ['reconnect.maxAttempts', 0, 1.5],
+  ['reconnect.decide', 'retry'],
+  ['reconnect.period', 1000],
+  ['outbound.rate', 5],
+  ['outbound.rate.messages', 0, 1.5],
+  ['outbound.rate.bytes', -1],
+  ['outbound.rate.per', 0],
+  ['outbound.rate.message', 1],
+  // No server can ever be one of these.
+  ['serverReferences', [''], ['mqtt://b'], ['b/path'], ['b c']],
   // What no string can hold.
   ...[
     [long, 'v'],
@@ -106,17 +123,19 @@ describe('wrong values are refused by name when the client is made', () => {
       expect(MqttError.is(error)).toBe(true)
       // Some wrong values belong to a version to come.
       expect(error.code).toMatch(/^ERR_(INVALID|UNSUPPORTED)_OPTION$/)
-      const named = option.endsWith('userProperties') ? expect.stringContaining(option) : option
+      const isList = option.endsWith('userProperties') || option === 'serverReferences'
+      const named = isList ? expect.stringContaining(option) : option
       expect(error).toMatchObject({ option: named, fault: 'local', outcome: 'not-sent' })
       expect(error.message).toContain(option)
       expect(error.message.length).toBeLessThan(1000)
     },
   )
 
-  it.each([{ cleanStart: false }, { cleanStart: false, clientId: '' }])(
-    'a session to go on with needs a client id: %j',
+  it.each([{}, { clientId: '' }, { protocolVersion: 4 }])(
+    'a session to go on with needs a client id: %j [3.1.1: MQTT-3.1.3-7]',
     (options) => {
-      expect(refusal(options)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'clientId' })
+      const error = { code: 'ERR_INVALID_OPTION', option: 'clientId' }
+      expect(refusal({ cleanStart: false, ...options })).toMatchObject(error)
     },
   )
 
@@ -216,9 +235,10 @@ describe('the objects of the caller', () => {
           deepFreeze({ qos: 1, properties, signal: new AbortController().signal }) as never,
         ),
         client.subscribe(
-          deepFreeze([{ filter: 'a', qos: 1 }, 'b']) as never,
+          deepFreeze([{ filter: 'a', qos: 1, retainHandling: 2 }, 'b']) as never,
           deepFreeze({ properties }) as never,
         ),
+        client.subscribe(deepFreeze({ filter: 'a', qos: 2 })),
         client.listen(deepFreeze(['c']), () => undefined, deepFreeze({ concurrency: 2 })),
         client.unsubscribe(deepFreeze(['d']), deepFreeze({ properties }) as never),
       ]
@@ -272,19 +292,6 @@ describe('the objects of the caller', () => {
     })
     expect(world.peer.last('publish')).toMatchObject({ properties })
   })
-})
-
-it('a logger that throws, and a listener, harm nothing', async () => {
-  const fail = (): never => {
-    throw new Error('disk full')
-  }
-  const world = new World({ logger: { info: fail, error: fail } })
-  world.answer = agreeable
-  world.client.on('connect', fail)
-  await Promise.all([world.client.connect(), world.settle()])
-  expect(world.client.state).toBe('connected')
-  await Promise.all([world.client.disconnect(), world.settle()])
-  expect(world.client.state).toBe('closed')
 })
 
 it('a logger keeps its this', async () => {

@@ -1,8 +1,7 @@
 /** Whatever happens, every publish settles, and what it says of the message's fate is true. */
 import { describe, expect, it } from 'vitest'
-import { accepting, agreeable, connected, failure } from './harness.js'
-import { fates } from './publishes.js'
-import { ack, StubWorld, stubbed } from './stub.js'
+import { accepting, connected } from './harness.js'
+import { ack, fates, stubbed } from './stub.js'
 import { unhandledInFile } from './unhandled.js'
 
 const unhandled = unhandledInFile()
@@ -36,68 +35,24 @@ describe('the connection is cut', () => {
     const error = { code: 'ERR_CONNECTION_LOST', fault: 'remote' }
     expect(world.drops).toMatchObject([{ direction: 'out', topic: 't', error }])
   })
-
-  it('a DISCONNECT of the server is the reason for all of them', async () => {
-    const world = await connected({}, accepting({ receiveMaximum: 1 }))
-    const calls = [0, 1].map(() => failure(world.client.publish('t', 'x', { qos: 1 })))
-    await world.settle()
-    await world.send({ type: 'disconnect', reasonCode: 0x8b, properties: { reasonString: 'bye' } })
-    const error = { code: 'ERR_SERVER_DISCONNECT', reasonCode: 0x8b, reasonString: 'bye' }
-    for (const [index, outcome] of ['unknown', 'not-sent'].entries())
-      expect(await calls[index]).toMatchObject({ ...error, outcome })
-  })
 })
 
 describe('the client is closed', () => {
-  it.each(['disconnect', 'destroy'] as const)(
-    '%s: publishes reject, later ones too',
-    async (how) => {
-      const world = await connected({}, accepting({ receiveMaximum: 1 }))
-      const calls = fates(
-        ...([1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })),
-      )
-      await world.settle()
-      if (how === 'destroy') world.client.destroy()
-      else world.client.disconnect({ timeout: 0 })
-      await world.settle()
-      expect(calls).toEqual(['ERR_CLOSED unknown', 'ERR_CLOSED not-sent'])
-      const drops = world.seen('drop').length
-      const late = fates(
-        ...([0, 1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })),
-      )
-      await world.settle()
-      expect(late).toEqual(Array(3).fill('ERR_CLOSED not-sent'))
-      expect(world.seen('drop')).toHaveLength(drops)
-    },
-  )
-
-  it('publish is accepted while a turn still runs in disconnect()', async () => {
-    const world = await connected({}, agreeable)
-    const { client } = world
-    let inHand: () => void = () => undefined
-    const results: unknown[] = []
-    const handler = async (): Promise<void> => {
-      await new Promise<void>((resolve) => {
-        inHand = resolve
-      })
-      results.push(client.state, (await client.publish('r', 'done', { qos: 1 })).reasonCode)
-    }
-    await Promise.all([client.listen('s', handler, { qos: 1 }), world.settle()])
-    await world.send({
-      type: 'publish',
-      topic: 's',
-      qos: 1,
-      packetId: 5,
-      payload: Uint8Array.of(1),
-    })
-    const stopping = fates(client.disconnect())
+  it.each(['disconnect', 'destroy'] as const)('%s: publishes reject, also later', async (how) => {
+    const world = await connected({}, accepting({ receiveMaximum: 1 }))
+    const calls = fates(...([1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })))
     await world.settle()
-    expect(client.state).toBe('disconnecting')
-    inHand()
+    if (how === 'destroy') world.client.destroy()
+    else world.client.disconnect({ timeout: 0 })
     await world.settle()
-    expect([...results, ...stopping]).toEqual(['disconnecting', 0, 'done'])
-    const last = world.peer.received.map((packet) => packet.type).slice(-3)
-    expect(last).toEqual(['publish', 'puback', 'disconnect'])
+    expect(calls).toEqual(['ERR_CLOSED unknown', 'ERR_CLOSED not-sent'])
+    const drops = world.seen('drop').length
+    const late = fates(
+      ...([0, 1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })),
+    )
+    await world.settle()
+    expect(late).toEqual(Array(3).fill('ERR_CLOSED not-sent'))
+    expect(world.seen('drop')).toHaveLength(drops)
   })
 
   it('disconnect({ timeout: 0 }) settles publishes that wait to be written within 50 ms', async () => {
@@ -120,56 +75,42 @@ describe('the client is closed', () => {
   })
 })
 
-describe('failures that nothing awaits', () => {
-  it('raise `drop`, once each, with topic and error, and never an unhandled rejection', async () => {
-    const limits = {
-      receiveMaximum: 1,
-      maximumPacketSize: 64,
-      maximumQoS: 1,
-      retainAvailable: 0,
-    } as const
-    const world = await stubbed({ outbound: { maxQueuedMessages: 1, overflow: 'reject' } }, limits)
-    const { client } = world
-    client.publish('refused', 'x', { qos: 1 })
-    client.publish('large', new Uint8Array(100), { qos: 1 })
-    client.publish('large0', new Uint8Array(100))
-    client.publish('qos', 'x', { qos: 2 })
-    client.publish('retain', 'x', { retain: true })
-    client.publish('cut', 'x', { qos: 1 })
-    client.publish('full', 'x', { qos: 1 })
-    await world.settle()
-    await world.deliver(ack('puback', 1, 0x87))
-    world.stub.destroy(new Error('gone'))
-    await world.settle()
-    await turn()
-    const told = world.drops.map(
-      ({ direction, topic, count, error }) => `${direction} ${topic} ${count} ${error?.code}`,
-    )
-    expect(told.sort()).toEqual([
-      'out cut 1 ERR_CONNECTION_LOST',
-      'out full 1 ERR_QUEUE_FULL',
-      'out large 1 ERR_PACKET_TOO_LARGE',
-      'out large0 1 ERR_PACKET_TOO_LARGE',
-      'out qos 1 ERR_QOS_UNSUPPORTED',
-      'out refused 1 ERR_PUBLISH_REFUSED',
-      'out retain 1 ERR_RETAIN_UNSUPPORTED',
-    ])
-    expect(unhandled).toEqual([])
-  })
-
-  it('are silent for every other promise of sending, too', async () => {
-    const world = new StubWorld()
-    world.client.publish('t', 'x')
-    world.client.publish('', 'x')
-    world.client.publish('t', 'x', { signal: AbortSignal.abort() })
-    await world.connect()
-    world.stub.takes = false
-    world.client.post('t', 'fill')
-    await world.settle()
-    void world.client.writable
-    world.stub.destroy(new Error('gone'))
-    await world.settle()
-    await turn()
-    expect(unhandled).toEqual([])
-  })
+it('failures that nothing awaits raise `drop`, once each, with topic and error, and never an unhandled rejection', async () => {
+  const limits = {
+    receiveMaximum: 1,
+    maximumPacketSize: 64,
+    maximumQoS: 1,
+    retainAvailable: 0,
+  } as const
+  const world = await stubbed({ outbound: { maxQueuedMessages: 1, overflow: 'reject' } }, limits)
+  const { client } = world
+  client.publish('refused', 'x', { qos: 1 })
+  client.publish('large', new Uint8Array(100), { qos: 1 })
+  client.publish('large0', new Uint8Array(100))
+  client.publish('qos', 'x', { qos: 2 })
+  client.publish('retain', 'x', { retain: true })
+  client.publish('cut', 'x', { qos: 1 })
+  client.publish('full', 'x', { qos: 1 })
+  await world.settle()
+  world.stub.takes = false
+  client.post('t', 'fill')
+  await world.settle()
+  void client.writable
+  await world.deliver(ack('puback', 1, 0x87))
+  world.stub.destroy(new Error('gone'))
+  await world.settle()
+  await turn()
+  const told = world.drops.map(
+    ({ direction, topic, count, error }) => `${direction} ${topic} ${count} ${error?.code}`,
+  )
+  expect(told.sort()).toEqual([
+    'out cut 1 ERR_CONNECTION_LOST',
+    'out full 1 ERR_QUEUE_FULL',
+    'out large 1 ERR_PACKET_TOO_LARGE',
+    'out large0 1 ERR_PACKET_TOO_LARGE',
+    'out qos 1 ERR_QOS_UNSUPPORTED',
+    'out refused 1 ERR_PUBLISH_REFUSED',
+    'out retain 1 ERR_RETAIN_UNSUPPORTED',
+  ])
+  expect(unhandled).toEqual([])
 })

@@ -1,14 +1,13 @@
 /** The `packet` event: everything in both directions, in order, as plain objects, without secrets. */
 import { describe, expect, it } from 'vitest'
 import type { ClientEvents, ClientOptions } from '../../../src/client/options/index.js'
-import { ack, StubWorld, stubbed } from './stub.js'
+import { obliging, publish, subscribe, takenTexts } from './incoming.js'
+import { idle, settled } from './steps.js'
+import { StubWorld, stubbed } from './stub.js'
 
 type Seen = ClientEvents['packet']
 
-/** Connects with a listener in place from the start. */
-async function watchedWorld(
-  options: ClientOptions = {},
-): Promise<{ world: StubWorld; seen: Seen[] }> {
+async function watchedWorld(options: ClientOptions = {}) {
   const world = new StubWorld(options)
   const seen: Seen[] = []
   world.client.on('packet', (event) => seen.push(event))
@@ -18,31 +17,17 @@ async function watchedWorld(
 
 describe('packet event', () => {
   it('reports each packet of a conversation, in order', async () => {
-    const { world, seen } = await watchedWorld({ keepAlive: 10 })
-    world.client.publish('t', 'x', { qos: 2 })
-    await world.settle()
-    await world.deliver(ack('pubrec', 1))
-    await world.deliver(ack('pubcomp', 1))
-    const subscription = world.client.subscription('s', { qos: 2 })
-    await world.settle()
-    await world.deliver({ type: 'suback', packetId: 2, reasonCodes: [2], properties: {} })
-    await subscription.ready
-    await world.deliver({
-      type: 'publish',
-      topic: 's',
-      qos: 2,
-      packetId: 7,
-      payload: Uint8Array.of(1),
-    })
-    await subscription.next()
-    subscription.next().catch(() => undefined)
-    await world.settle()
-    await world.deliver({ type: 'pubrel', packetId: 7, reasonCode: 0, properties: {} })
+    const { world, connect } = idle(obliging, { keepAlive: 10 })
+    const seen: string[] = []
+    world.client.on('packet', ({ direction, packet }) => seen.push(`${direction} ${packet.type}`))
+    await connect()
+    await settled(world, world.client.publish('t', 'x', { qos: 2 }))
+    const subscription = await subscribe(world, 's', { qos: 2 })
+    await world.send(publish('s', 'x', 7, { qos: 2 }))
+    takenTexts(subscription)
     await world.clock.advance(10_000)
-    await world.deliver({ type: 'pingresp' })
-    world.client.disconnect({ timeout: 0 })
-    await world.settle()
-    expect(seen.map(({ direction, packet }) => `${direction} ${packet.type}`).join(', ')).toBe(
+    await settled(world, world.client.disconnect())
+    expect(seen.join(', ')).toBe(
       [
         'out connect, in connack, out publish, in pubrec, out pubrel, in pubcomp, out subscribe, in suback',
         'in publish, out pubrec, in pubrel, out pubcomp, out pingreq, in pingresp, out disconnect',
@@ -73,19 +58,6 @@ describe('packet event', () => {
     expect(seen[0]?.packet).toEqual({ ...first, payload: Uint8Array.of(0x78) })
   })
 
-  it('shows no secret of CONNECT: user name, password, authentication data', async () => {
-    const { world, seen } = await watchedWorld({
-      clientId: 'visible',
-      username: 'hidden-user',
-      password: 'hidden-word',
-    })
-    expect(seen[0]?.packet).toMatchObject({ type: 'connect', clientId: 'visible', properties: {} })
-    const latin = (_: string, item: unknown) =>
-      item instanceof Uint8Array ? Buffer.from(item).toString('latin1') : item
-    expect(JSON.stringify(seen, latin)).not.toContain('hidden')
-    expect(world.client.state).toBe('connected')
-  })
-
   it('what a listener does to the packet does not reach the wire', async () => {
     const world = new StubWorld({
       clientId: 'a',
@@ -104,7 +76,7 @@ describe('packet event', () => {
     const connecting = world.client.connect()
     await world.settle()
     expect(world.stub.packets[0]).toMatchObject({ clientId: 'a', username: 'u' })
-    world.stub.deliver({ type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} })
+    world.stub.deliver({ type: 'connack', sessionPresent: false, reasonCode: 0 })
     await connecting
     world.client.publish('t', 'x', { qos: 1 })
     await world.settle()

@@ -1,7 +1,6 @@
 /** A stream in memory that can be paused, as sockets can. */
 import type { Transport } from '../../../src/transport/transport.js'
 
-/** The same stream, which can be paused, as sockets can. */
 export function patient(transport: Transport): Transport {
   const waiting: (() => void)[] = []
   let paused = false

@@ -55,7 +55,7 @@ async function deadly({
     if (packet.type !== 'connect') return dead ? undefined : answers(packet)
     const sessionPresent = present && !first
     first = false
-    return { type: 'connack', sessionPresent, reasonCode: 0, properties: {} }
+    return { type: 'connack', sessionPresent, reasonCode: 0 }
   })
   // Something but CONNACK is heard before the message.
   await world.send({ type: 'pingresp' })
@@ -66,7 +66,6 @@ const poisonIn = (world: World, payload = 'poison', qos: 1 | 2 = 1) =>
   failure(world.client.publish('t', payload, { qos }))
 const fine = (world: World, count: number, qos: 1 | 2 = 1) =>
   Promise.all(Array.from({ length: count }, () => world.client.publish('t', 'fine', { qos })))
-/** Connections that carried the message. */
 const carriers = (world: World): number =>
   world.peers.filter((peer) => peer.received.some((packet) => text(packet).startsWith('poison')))
     .length

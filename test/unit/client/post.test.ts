@@ -81,15 +81,4 @@ describe('post', () => {
     await online.settle()
     expect(online.stub.writes).toEqual([])
   })
-
-  it('keeps the order with publish, and joins its write', async () => {
-    const world = await stubbed()
-    world.client.publish('t', 'a')
-    world.client.post('t', 'b')
-    world.client.publish('t', 'c', { qos: 1 })
-    world.client.post('t', 'd')
-    await world.settle()
-    expect(world.stub.writes).toHaveLength(1)
-    expect(world.stub.payloads).toEqual(['a', 'b', 'c', 'd'])
-  })
 })

@@ -9,7 +9,6 @@ import { agreeable } from './harness.js'
 import { quiet } from './incoming.js'
 
 const before = process.listeners('exit')
-/** What the clients put there. */
 const listeners = () => process.listeners('exit').filter((listener) => !before.includes(listener))
 
 let warnings: (Error & { readonly code?: string })[] = []

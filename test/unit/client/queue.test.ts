@@ -18,9 +18,8 @@ import {
   willing,
 } from './across.js'
 import { World } from './harness.js'
-import { fates, texts } from './publishes.js'
 import { refusing } from './rig.js'
-import { ack, stubbed } from './stub.js'
+import { ack, fates, stubbed, texts } from './stub.js'
 
 const levels = [0, 1, 2] as const
 const offline = (policy: 'queue' | 'reject'): ClientOptions => ({
@@ -48,7 +47,6 @@ interface Away {
   online(answer?: Answer): Promise<ScriptedPeer>
 }
 
-/** Clients without a connection, and their way to one. */
 const places: Record<string, (options?: ClientOptions) => Promise<Away>> = {
   async first(options) {
     const world = new World({ ...lasting, ...options })

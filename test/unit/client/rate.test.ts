@@ -147,18 +147,6 @@ describe('outbound.rate', () => {
     expect(world.clock.pending).toBe(0)
   })
 
-  it.each([
-    [{ messages: 0 }, 'outbound.rate.messages'],
-    [{ messages: 1.5 }, 'outbound.rate.messages'],
-    [{ bytes: -1 }, 'outbound.rate.bytes'],
-    [{ per: 0 }, 'outbound.rate.per'],
-    [{ message: 1 }, 'outbound.rate.message'],
-    [5, 'outbound.rate'],
-  ])('refuses %j', (rate, option) => {
-    const make = () => new world.Client('mqtt://b', { outbound: { rate: rate as never } })
-    expect(make).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }))
-  })
-
   it('a wait longer than timers take is several', async () => {
     const day = 86_400_000
     const client = await connected({ bytes: 1000, per: day }, { keepAlive: false })

@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { agreeable, failure } from './harness.js'
-import { type Behaviour, causes, Rig, refusing } from './rig.js'
-import { lost, story, up } from './rigged.js'
+import { type Behaviour, causes, lost, Rig, refusing, story, up } from './rig.js'
 
 const refused = 'ERR_CONNECT_REFUSED'
 const fresh: ClientOptions = { credentials: () => ({ username: 'u' }) }
@@ -89,12 +88,7 @@ describe('CONNACK', () => {
 })
 
 /** Connects to `a`, which says goodbye, and then meets servers that answer. */
-async function afterGoodbye(
-  code: number,
-  options = {},
-  hosts = ['a'],
-  answer = agreeable,
-): Promise<object> {
+async function afterGoodbye(code: number, options = {}, hosts = ['a'], answer = agreeable) {
   const rig = await up(options, { hosts })
   rig.behave = () => answer
   await rig.goodbye(code)
@@ -134,22 +128,20 @@ describe('DISCONNECT of the server', () => {
   })
 })
 
-describe('the same end over and over: delays grow', () => {
-  it.each([
-    ['DISCONNECT 0x8b', 'e0 02 8b 00', 'ERR_SERVER_DISCONNECT', 4],
-    ['malformed bytes', '00 00', 'ERR_MALFORMED_PACKET', 4],
-    // The fourth time it is read past.
-    ['an unknown topic alias', '30 06 00 00 03 23 00 05', 'ERR_PROTOCOL_ERROR', 3],
-  ])('%s', async (what, bytes, code, rounds) => {
-    const rig = await up()
-    for (let round = 0; round < rounds; round++) {
-      rig.peer.sendBytes(bytes)
-      await rig.settle()
-      expect(rig.client.state).toBe('reconnecting')
-      await rig.advance(rig.delays.at(-1) ?? 0)
-    }
-    expect(story(rig).delays).toEqual([1000, 2000, 4000, 8000].slice(0, rounds))
-    expect(rig.seen('serverdisconnect')).toHaveLength(what.startsWith('DISC') ? rounds : 0)
-    for (const each of story(rig).lost) expect(['ERR_PROTOCOL_ERROR', code]).toContain(each)
-  })
+it.each([
+  ['DISCONNECT 0x8b', 'e0 02 8b 00', 'ERR_SERVER_DISCONNECT', 4],
+  ['malformed bytes', '00 00', 'ERR_MALFORMED_PACKET', 4],
+  // The fourth time it is read past.
+  ['an unknown topic alias', '30 06 00 00 03 23 00 05', 'ERR_PROTOCOL_ERROR', 3],
+])('the same end over and over: delays grow: %s', async (what, bytes, code, rounds) => {
+  const rig = await up()
+  for (let round = 0; round < rounds; round++) {
+    rig.peer.sendBytes(bytes)
+    await rig.settle()
+    expect(rig.client.state).toBe('reconnecting')
+    await rig.advance(rig.delays.at(-1) ?? 0)
+  }
+  expect(story(rig).delays).toEqual([1000, 2000, 4000, 8000].slice(0, rounds))
+  expect(rig.seen('serverdisconnect')).toHaveLength(what.startsWith('DISC') ? rounds : 0)
+  for (const each of story(rig).lost) expect(['ERR_PROTOCOL_ERROR', code]).toContain(each)
 })

@@ -4,8 +4,19 @@ import { exponential } from '../../../src/client/options/backoff.js'
 import type { ReconnectOptions } from '../../../src/client/options/index.js'
 import type { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { accepting, agreeable, failure } from './harness.js'
-import { type Behaviour, down, reconnect, refusing, welcoming } from './rig.js'
-import { connects, lost, rigged, story, up, within } from './rigged.js'
+import {
+  type Behaviour,
+  connects,
+  down,
+  lost,
+  reconnect,
+  refusing,
+  rigged,
+  story,
+  up,
+  welcoming,
+  within,
+} from './rig.js'
 
 const silent = (): undefined => undefined
 const doubling = [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]
@@ -47,20 +58,6 @@ describe('a lost connection', () => {
     )
     expect(new Set(delays.map(String)).size).toBe(3)
   })
-
-  it('reconnect off: one attempt, everything pending settles', async () => {
-    const rig = await up({ reconnect: false }, { behave: () => accepting() })
-    const { client } = rig
-    const calls = ([1, 2] as const).map((qos) => failure(client.publish('a', 'b', { qos })))
-    calls.push(failure(client.subscribe('a')), failure(client.unsubscribe('b')))
-    await rig.settle()
-    await rig.cut()
-    for (const error of [...calls, client.closed])
-      expect((await error)?.code).toBe('ERR_CONNECTION_LOST')
-    await rig.advance(1_000_000)
-    expect(story(rig)).toMatchObject({ state: 'closed', hosts: 'a' })
-    expect(rig.clock.pending).toBe(0)
-  })
 })
 
 describe('the first connection', () => {
@@ -88,12 +85,6 @@ describe('the first connection', () => {
     await rig.settle()
     expect([rig.client.state, rig.clock.pending]).toEqual(['closed', 0])
   })
-
-  it('reconnect() on an idle client connects', async () => {
-    const rig = rigged()
-    await within(rig, 0, rig.client.reconnect())
-    expect([rig.client.state, rig.dials.length]).toEqual(['connected', 1])
-  })
 })
 
 describe('an attempt that comes to nothing', () => {
@@ -102,18 +93,15 @@ describe('an attempt that comes to nothing', () => {
     ['a dial that never opens', 'hang', 'ERR_CONNECT_TIMEOUT', 10_000],
     ['a refused port, a wrong host, DNS', down, 'ERR_CONNECT_FAILED', 0],
   ]
-  it.each(attempts)(
-    '%s: typed, nothing left, the next by policy',
-    async (_name, behaviour, code, after) => {
-      const rig = await lost(() => behaviour, 1000 + after)
-      const error = { code, fault: 'remote' }
-      expect(rig.seen('connecterror')).toMatchObject([{ attempt: 2, endpoint: 'x://a', error }])
-      expect(story(rig)).toMatchObject({ open: 0, delays: [1000, 2000] })
-      rig.behave = () => accepting()
-      await rig.advance(2000)
-      expect(rig.client.state).toBe('connected')
-    },
-  )
+  it.each(attempts)('%s: typed, the next by policy', async (_name, behaviour, code, after) => {
+    const rig = await lost(() => behaviour, 1000 + after)
+    const error = { code, fault: 'remote' }
+    expect(rig.seen('connecterror')).toMatchObject([{ attempt: 2, endpoint: 'x://a', error }])
+    expect(story(rig)).toMatchObject({ open: 0, delays: [1000, 2000] })
+    rig.behave = () => accepting()
+    await rig.advance(2000)
+    expect(rig.client.state).toBe('connected')
+  })
 
   const http = new TextEncoder().encode('HTTP/1.1 302 Found\r\nLocation: http://portal/\r\n\r\n')
   const wrong = /^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|UNEXPECTED_PACKET|PACKET_TOO_LARGE)$/
@@ -136,32 +124,6 @@ describe('an attempt that comes to nothing', () => {
     const { failed, lost: ends, delays, hosts } = story(rig)
     expect(failed).toEqual(Array.from(hosts.slice(1), () => 'ERR_TLS'))
     expect([ends.length, delays.slice(0, 5)]).toEqual([1, doubling.slice(0, 5)])
-  })
-})
-
-describe('the options', () => {
-  it.each([
-    ['reconnect.backoff', { reconnect: { backoff: 5 } }],
-    ['reconnect.stableAfter', { reconnect: { stableAfter: -1 } }],
-    ['reconnect.maxAttempts', { reconnect: { maxAttempts: 0 } }],
-    ['reconnect.maxAttempts', { reconnect: { maxAttempts: 1.5 } }],
-    ['reconnect.decide', { reconnect: { decide: 'retry' } }],
-    ['reconnect.period', { reconnect: { period: 1000 } }],
-    ['reconnect', { reconnect: 5000 }],
-    ['firstConnect', { firstConnect: 'later' }],
-    ['refreshBefore', { refreshBefore: -1 }],
-    ['connectTimeout', { connectTimeout: Number.POSITIVE_INFINITY }],
-  ])('%s: %j is refused with its name', (option, options) => {
-    const error = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option })
-    expect(() => rigged(options as object)).toThrow(error)
-  })
-
-  it('are read once: what is written to them later means nothing', async () => {
-    const options = { reconnect: { backoff: (): number => 1000, maxAttempts: 5 } }
-    const rig = await up(options)
-    Object.assign(options.reconnect, { maxAttempts: 1, backoff: () => 7 })
-    await rig.cut()
-    expect(rig.delays).toEqual([1000])
   })
 })
 
@@ -198,16 +160,6 @@ describe('who we are, on every connection', () => {
     }
     expect(connects(rig, 'clientId')).toEqual(['', 'auto-1', 'auto-1', 'auto-1'])
     expect(rig.client.clientId).toBe('auto-1')
-  })
-
-  it('Clean Start as configured until the first CONNACK, then 0', async () => {
-    const rig = rigged(waiting)
-    rig.behave = (_host, dial) => (dial < 3 ? refusing(0x88) : welcoming({}, dial > 3))
-    await within(rig, 3000, rig.client.connect())
-    await rig.cut()
-    await rig.advance(4000)
-    expect(connects(rig, 'cleanStart')).toEqual([true, true, true, false])
-    expect(rig.seen('connect').map(({ sessionPresent }) => sessionPresent)).toEqual([false, true])
   })
 
   it('the same options on every connection, without the will or the login being forgotten', async () => {
@@ -263,8 +215,7 @@ describe('a server that knows 3.1.1 only', () => {
     expect(rig.peer.last('connect')).toMatchObject(second)
     expect(rig.peer.last('connect').clientId).toMatch(/^[0-9A-Za-z]{1,23}$/)
     expect(rig.client.negotiated?.protocolVersion).toBe(4)
-    await rig.cut()
-    await rig.advance(1000)
+    await rig.again()
     expect(connects(rig, 'protocolVersion')).toEqual([5, 4, 4])
     // One event says so.
     expect(rig.seen('connecterror')).toMatchObject([{ attempt: 1, error: { reasonCode: 0x84 } }])

@@ -9,7 +9,6 @@ import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import { memoryPair } from '../../../src/transport/memory.js'
 import { agreeable } from './harness.js'
 
-/** A client, its server, and what was printed. */
 export class Unheard {
   readonly clock = new VirtualClock()
   readonly client: BaseClient
@@ -49,12 +48,10 @@ export class Unheard {
     )
   }
 
-  /** The connection. */
   get peer(): ScriptedPeer {
     return this.peers.at(-1) as ScriptedPeer
   }
 
-  /** Connects. */
   async connect(): Promise<this> {
     const connecting = this.client.connect()
     await this.settle()

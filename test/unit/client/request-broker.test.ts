@@ -3,7 +3,6 @@
  * do to them.
  */
 import { afterEach, describe, expect, it, test } from 'vitest'
-import type { BaseClient } from '../../../src/client/client.js'
 import type { Responding, RespondOptions } from '../../../src/client/options/index.js'
 import type { MemoryBrokerOptions } from '../../../src/testing/broker/index.js'
 import { VirtualWorld } from '../../../src/testing/virtual-world.js'
@@ -21,11 +20,7 @@ const client = (clientId: string) =>
   })
 
 /** A world with a responder for `svc/+`; gives a requester. */
-async function scene(
-  handler: Responding,
-  options?: RespondOptions,
-  broker?: MemoryBrokerOptions,
-): Promise<BaseClient> {
+async function scene(handler: Responding, options?: RespondOptions, broker?: MemoryBrokerOptions) {
   world = new VirtualWorld({ broker })
   await (await client('responder')).respond('svc/+', handler, options)
   return client('requester')
@@ -37,16 +32,13 @@ describe('request and respond through a broker', () => {
     await world.close()
   })
 
-  it.each([0, 1, 2] as QoS[])(
-    'a hundred at a time, each with its own answer, at QoS %i',
-    async (qos) => {
-      const requester = await scene((message) => `${message.topic} ${message.text()}`, { qos })
-      const indexes = Array.from({ length: 100 }, (_, index) => index)
-      const replies = indexes.map((index) => requester.request(`svc/${index}`, `${index}`, { qos }))
-      const texts = (await world.until(Promise.all(replies))).map((message) => message.text())
-      expect(texts).toEqual(indexes.map((index) => `svc/${index} ${index}`))
-    },
-  )
+  it.each([0, 1, 2] as QoS[])('a hundred at a time at QoS %i', async (qos) => {
+    const requester = await scene((message) => `${message.topic} ${message.text()}`, { qos })
+    const indexes = Array.from({ length: 100 }, (_, index) => index)
+    const replies = indexes.map((index) => requester.request(`svc/${index}`, `${index}`, { qos }))
+    const texts = (await world.until(Promise.all(replies))).map((message) => message.text())
+    expect(texts).toEqual(indexes.map((index) => `svc/${index} ${index}`))
+  })
 
   it('response information keeps two tenants apart; a responder that allows one answers only there', async () => {
     const requester = await scene(

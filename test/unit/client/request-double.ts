@@ -1,6 +1,5 @@
 /** A client as requests and responders see one, in the hands of a test. */
 
-import { OwnedMessage } from '../../../src/client/deliver/message.js'
 import type {
   ClientEvents,
   ClientState,
@@ -13,18 +12,12 @@ import type {
   PublishOptions,
 } from '../../../src/client/options/index.js'
 import type { RequestHost } from '../../../src/client/request/request.js'
-import { noTicket } from '../../../src/client/session/receive-window.js'
 import { asyncDisposeSymbol } from '../../../src/common/dispose.js'
-import { Piece } from '../../../src/common/message-memory.js'
 import { MqttError } from '../../../src/errors.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
-import { encode } from '../../../src/wire/encode.js'
-import { Framer } from '../../../src/wire/framer.js'
 import type { ProtocolVersion } from '../../../src/wire/packets.js'
-import { PublishView } from '../../../src/wire/publish.js'
-import { TopicTable } from '../../../src/wire/topic-table.js'
 import { Random } from '../../world/random.js'
-import { type Gate, gate, publish } from './incoming.js'
+import { type Gate, gate } from './incoming.js'
 
 /** One call of `publish`, to be settled by the test; an abort settles it with this outcome. */
 export interface Published {
@@ -34,7 +27,6 @@ export interface Published {
   outcome: 'not-sent' | 'unknown'
 }
 
-/** One call of `listen`. */
 export interface Listened {
   readonly filter: string
   readonly options: ListenOptions
@@ -44,20 +36,10 @@ export interface Listened {
   unsubscribed: boolean
 }
 
-/** A message as it is handed to a handler; its properties may be such that no server may send. */
-function message(topic: string, text: string, properties: MessageProperties): Message {
-  const bytes = encode(publish(topic, text))
-  const framer = new Framer({ from: 'server', protocolVersion: 5, maximumPacketSize: 100_000 })
-  framer.push(bytes)
-  framer.next()
-  const view = new PublishView()
-  framer.read(view, new TopicTable())
-  const owner = new OwnedMessage(0, { settle: () => false }, false)
-  const made = owner.place(view, topic, new Piece(bytes), 0, noTicket, undefined)
-  return Object.defineProperty(made, 'properties', { value: properties })
-}
+/** As much of a message as requests and responders look at; its properties may be such that no server may send. */
+const message = (topic: string, text: string, properties: MessageProperties): Message =>
+  ({ topic, qos: 0, properties, text: () => text }) as Message
 
-/** The client. `obliging` ones publish and subscribe at once. */
 export class ClientDouble implements RequestHost {
   readonly client = this
   readonly platform = this
@@ -97,14 +79,8 @@ export class ClientDouble implements RequestHost {
 
   async listen(given: unknown, handler: Handler, options: ListenOptions): Promise<Handling> {
     const [grant, end] = [gate(), gate()]
-    const entry: Listened = {
-      filter: String(given),
-      options,
-      handler,
-      grant,
-      end,
-      unsubscribed: false,
-    }
+    const filter = String(given)
+    const entry: Listened = { filter, options, handler, grant, end, unsubscribed: false }
     this.listened.push(entry)
     if (this.#obliging) grant.open()
     await grant.promise
@@ -112,14 +88,8 @@ export class ClientDouble implements RequestHost {
       entry.unsubscribed = true
       end.open()
     }
-    const detach = (): void => undefined
-    return {
-      granted: [],
-      done: end.promise,
-      unsubscribe,
-      detach,
-      [asyncDisposeSymbol]: unsubscribe,
-    }
+    const ends = { unsubscribe, detach: () => undefined, [asyncDisposeSymbol]: unsubscribe }
+    return { granted: [], done: end.promise, ...ends }
   }
 
   on<K extends 'state' | 'connect'>(
@@ -141,7 +111,6 @@ export class ClientDouble implements RequestHost {
 
   // In the hands of a test
 
-  /** A connection, new or again. */
   async connect(responseInformation?: string): Promise<void> {
     this.negotiated = { responseInformation }
     this.#enter('connected')
@@ -149,7 +118,6 @@ export class ClientDouble implements RequestHost {
     await this.clock.settle()
   }
 
-  /** The link is lost. */
   async lose(): Promise<void> {
     this.#enter('reconnecting')
     await this.clock.settle()
@@ -163,12 +131,7 @@ export class ClientDouble implements RequestHost {
     await this.clock.settle()
   }
 
-  /** A message for a subscription. */
-  async deliver(
-    to: Listened | undefined,
-    text: string,
-    properties: MessageProperties = {},
-  ): Promise<void> {
+  async deliver(to: Listened | undefined, text: string, properties: MessageProperties = {}) {
     await to?.handler(message(to.filter, text, properties))
     await this.clock.settle()
   }

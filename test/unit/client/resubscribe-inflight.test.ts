@@ -14,17 +14,14 @@ import {
   takenTexts,
 } from './incoming.js'
 
-/** All is answered but these. */
 const without =
   (type: 'subscribe' | 'unsubscribe', base: Answer): Answer =>
   (packet) =>
     packet.type === type ? undefined : base(packet)
 
-/** Answers SUBSCRIBE with these codes. */
 const coded = (present: boolean, ...reasonCodes: number[]): Answer =>
   answering('subscribe', reasonCodes, willing(present))
 
-/** How often a promise settled. */
 function counted<T>(promise: Promise<T>): { readonly promise: Promise<T>; count: number } {
   const result = { promise, count: 0 }
   const count = (): void => {
@@ -282,7 +279,7 @@ it('stalled is told also on a later connection, where the server repeats what is
 })
 
 it.each(['subscribe', 'unsubscribe'] as const)(
-  '%s whose sending ends the connection, as a listener of `packet` may: every filter has its answer',
+  'a `packet` listener reconnects at %s',
   async (type) => {
     const options = { maxFiltersPerSubscribe: 2, reconnect: { backoff: () => 100 } }
     const world = await connected(options, agreeable)

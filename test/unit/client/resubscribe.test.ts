@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { ClientOptions, Subscription } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { Properties } from '../../../src/wire/packets.js'
-import { again, carried, comeBack, forgets, keeps, lose, steady, willing } from './across.js'
+import { again, comeBack, forgets, keeps, lose, steady, willing } from './across.js'
 import { failure } from './harness.js'
 import {
   acks,
@@ -150,22 +150,9 @@ describe('the session is lost', () => {
     expect(await joined).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
     expect(first.end).toMatchObject(failed({ code: 'ERR_PACKET_TOO_LARGE' }))
   })
-
-  it('also seen: handlers added by each reconnect: after any number of losses each message comes once', async () => {
-    const { world, texts } = await reading(['t'])
-    for (let round = 0; round < 20; round++) await again(world, willing(false))
-    expect(subscribes(world)).toEqual(['t'])
-    expect(await texts('t')).toEqual([['on t']])
-  })
 })
 
 describe('the session is kept', () => {
-  it('no SUBSCRIBE is sent', async () => {
-    const { world } = await reading(['a', 'b'])
-    await again(world, willing(true))
-    expect(carried(world.peer)).toEqual([])
-  })
-
   it('`resubscribe: "always"` sends it with Retain Handling 1, or 2 where 2 was asked', async () => {
     const world = await steady(always, willing(false))
     await subscribe(

@@ -4,6 +4,7 @@
  * Unlike `harness.ts` it keeps reconnecting on, stamps dials and events with the time, and speaks 3.1.1 where the test's peer does.
  */
 
+import { expect, onTestFinished } from 'vitest'
 import { BaseClient } from '../../../src/client/client.js'
 import type { ClientEvents, ClientOptions, Endpoint } from '../../../src/client/options/index.js'
 import type { Platform } from '../../../src/client/platform.js'
@@ -16,11 +17,11 @@ import type { Transport } from '../../../src/transport/transport.js'
 import type { Properties } from '../../../src/wire/packets.js'
 import { eventNames } from './event-names.js'
 import { agreeable } from './harness.js'
+import { quiet } from './incoming.js'
 
 /** What happens to a dial: it fails with the error, never opens, or meets a peer that answers. */
 export type Behaviour = Error | 'hang' | Answer
 
-/** One dial, as it happened. */
 export interface Dial {
   /** Virtual milliseconds. */
   readonly at: number
@@ -30,7 +31,6 @@ export interface Dial {
   readonly signal: AbortSignal
 }
 
-/** What a rig is made with. */
 export interface RigOptions {
   /** Names of the endpoints. Default one, `a`. */
   readonly hosts?: readonly string[]
@@ -47,7 +47,6 @@ export const reconnect = {
   backoff: (attempt: number): number => Math.min(30_000, 1000 * 2 ** (attempt - 1)),
 }
 
-/** Everything of one test. */
 export class Rig {
   readonly clock = new VirtualClock()
   readonly client: BaseClient
@@ -156,6 +155,12 @@ export class Rig {
     await this.settle()
   }
 
+  /** It breaks, and a second later there is the next one. */
+  async again(): Promise<void> {
+    await this.cut()
+    await this.advance(1000)
+  }
+
   /** The server says goodbye. */
   async goodbye(reasonCode: number, properties: Properties = {}): Promise<void> {
     // 0x8C is sent by some and has no place in the table of the standard.
@@ -218,3 +223,55 @@ export function causes(error: MqttError | undefined): MqttError[] {
   if (error === undefined) return []
   return error.cause instanceof AggregateError ? (error.cause.errors as MqttError[]) : [error]
 }
+
+/** A client that has not connected. At its end no timer may be left. */
+export function rigged(options?: ClientOptions, more?: RigOptions): Rig {
+  const rig = new Rig(options, more)
+  onTestFinished(async () => {
+    await rig.finish()
+    expect(rig.clock.pending).toBe(0)
+  })
+  return rig
+}
+
+/** A connected client. */
+export const up = (options?: ClientOptions, more?: RigOptions) => rigged(options, more).up()
+
+/** Loses an established connection; what is dialled from then on does this, for so long. */
+export async function lost(
+  behave: Rig['behave'],
+  time: number,
+  options?: ClientOptions,
+  more?: RigOptions,
+): Promise<Rig> {
+  const rig = await up(options, more)
+  rig.behave = behave
+  await rig.cut()
+  await rig.advance(time)
+  return rig
+}
+
+/** What a promise comes to in this time. */
+export async function within<T>(rig: Rig, time: number, promise: Promise<T>): Promise<T> {
+  quiet(promise)
+  await rig.advance(time)
+  return promise
+}
+
+/** What has happened so far. */
+export function story(rig: Rig) {
+  return {
+    state: rig.client.state,
+    /** One letter for each dial. */
+    hosts: rig.hosts.join(''),
+    times: rig.dials.map(({ at }) => at),
+    delays: rig.delays,
+    open: rig.open,
+    failed: rig.seen('connecterror').map(({ error }) => error.code),
+    lost: rig.seen('disconnect').map(({ cause }) => cause?.code),
+  }
+}
+
+/** A field of each CONNECT. */
+export const connects = <K extends string>(rig: Rig, name: K) =>
+  rig.peers.map((peer) => (peer.last('connect') as unknown as Record<K, unknown>)[name])

@@ -8,32 +8,30 @@ import { type Linked, Queue } from '../../../src/common/queue.js'
 import { Ring } from '../../../src/common/ring.js'
 import { Random } from '../../world/random.js'
 
-describe('Ring', () => {
-  it('does what an array does, whatever the order of operations', () => {
-    const random = new Random(1)
-    const ring = new Ring<number>()
-    let model: number[] = []
-    const fits = (value: number): boolean => value % 5 === 0
-    for (let step = 0; step < 50_000; step++) {
-      // Waves, so that it grows above and shrinks below its thresholds.
-      const pushes = (step >> 12) % 2 === 0 ? 7 : 3
-      const operation = random.below(10)
-      if (operation < pushes) {
-        ring.push(step)
-        model.push(step)
-      } else if (operation < 9) expect(ring.shift()).toBe(model.shift())
-      else {
-        const index = model.findIndex(fits)
-        expect(ring.take(fits)).toBe(index < 0 ? undefined : model.splice(index, 1)[0])
-      }
-      expect(ring.length).toBe(model.length)
-      expect(ring.peek()).toBe(model[0])
-      if (step % 9973 === 0) {
-        expect(ring.drain()).toEqual(model)
-        model = []
-      }
+it('Ring does what an array does, whatever the order of operations', () => {
+  const random = new Random(1)
+  const ring = new Ring<number>()
+  let model: number[] = []
+  const fits = (value: number): boolean => value % 5 === 0
+  for (let step = 0; step < 50_000; step++) {
+    // Waves, so that it grows above and shrinks below its thresholds.
+    const pushes = (step >> 12) % 2 === 0 ? 7 : 3
+    const operation = random.below(10)
+    if (operation < pushes) {
+      ring.push(step)
+      model.push(step)
+    } else if (operation < 9) expect(ring.shift()).toBe(model.shift())
+    else {
+      const index = model.findIndex(fits)
+      expect(ring.take(fits)).toBe(index < 0 ? undefined : model.splice(index, 1)[0])
     }
-  })
+    expect(ring.length).toBe(model.length)
+    expect(ring.peek()).toBe(model[0])
+    if (step % 9973 === 0) {
+      expect(ring.drain()).toEqual(model)
+      model = []
+    }
+  }
 })
 
 interface Element extends Linked<Element> {

@@ -17,6 +17,7 @@ import {
   takenTexts,
 } from './incoming.js'
 import { Rig } from './rig.js'
+import { leave } from './steps.js'
 
 const without = (sessionPresent: boolean) =>
   willing(sessionPresent, { subscriptionIdentifierAvailable: 0 })
@@ -25,8 +26,6 @@ const identifiers = (world: World): number[] =>
   world.peer.all('subscribe').flatMap((packet) => packet.properties.subscriptionIdentifiers ?? [])
 const tagged = (topic: string, text: string, ...subscriptionIdentifiers: number[]) =>
   publish(topic, text, undefined, { properties: { subscriptionIdentifiers } })
-const leave = (world: World, subscription: Subscription) =>
-  Promise.all([subscription.unsubscribe(), world.settle()])
 
 it('$share/g/f matches on f, and each share is a subscription of its own', async () => {
   const world = await agreed()
@@ -73,7 +72,7 @@ describe('Subscription Identifiers', () => {
   })
 
   it.each(['', 'after its subscription has gone'])(
-    "a user's own identifier is never allocated automatically %s",
+    'one of the user is not given %s',
     async (gone) => {
       const world = await agreed()
       await subscribe(world, 'a')
@@ -123,7 +122,7 @@ describe('overlapping filters', () => {
   })
 
   it.each([false, true])(
-    'a filter of a connection without identifiers, beside one that has one: both get the copy (sent before: %s)',
+    'one without an identifier gets the copy, too (sent: %s)',
     async (before) => {
       const { world, wide, w } = await overlapping('x')
       if (before)
@@ -167,20 +166,17 @@ describe('overlapping filters', () => {
     expect(world.seen('unclaimed')).toMatchObject([{ message: { topic: 'a/b' } }])
   })
 
-  it.each(['before UNSUBACK', 'after it'])(
-    'a copy for a filter that was left is for a reader that took it again, %s',
-    async (when) => {
-      const { world, wide, narrow, n } = await overlapping()
-      if (when === 'after it') await leave(world, narrow)
-      else {
-        world.answer = (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet))
-        narrow.unsubscribe().catch(() => undefined)
-      }
-      const again = await subscribe(world, 'a/b')
-      await world.send(tagged('a/b', 'late', n))
-      expect([takenTexts(wide), takenTexts(again)]).toEqual([[], ['late']])
-    },
-  )
+  it.each(['before UNSUBACK', 'after it'])('a copy is for who took it again, %s', async (when) => {
+    const { world, wide, narrow, n } = await overlapping()
+    if (when === 'after it') await leave(world, narrow)
+    else {
+      world.answer = (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet))
+      narrow.unsubscribe().catch(() => undefined)
+    }
+    const again = await subscribe(world, 'a/b')
+    await world.send(tagged('a/b', 'late', n))
+    expect([takenTexts(wide), takenTexts(again)]).toEqual([[], ['late']])
+  })
 
   it('of filters that were left the last 1,024 are known, then the topic decides', async () => {
     const { world, wide, narrow, n } = await overlapping()
@@ -276,21 +272,6 @@ describe('messages without a subscription, after Session Present 1', () => {
     expect([reading.texts, acks(world)]).toEqual([['2'], []])
     await world.clock.advance(30_000)
     expect([acks(world), unclaimed(world)]).toEqual([pubacks(1, 2), ['1']])
-  })
-
-  it('they stay inside the window: Receive Maximum holds', async () => {
-    const world = await resumed({ receiveMaximum: 2, receiveMaximumExceeded: 'disconnect' })
-    await world.send(...series('a', 2))
-    expect(world.client.state).toBe('connected')
-    await world.send(publish('a', '3', 3))
-    expect(world.peer.last('disconnect').reasonCode).toBe(0x93)
-  })
-
-  it('a subscription made before connect() gets what comes right behind CONNACK', async () => {
-    const world = await resumed()
-    const fresh = world.client.subscription('a', { qos: 1 })
-    await world.send(publish('a', 'x', 1))
-    expect(takenTexts(fresh)).toEqual(['x'])
   })
 
   it('a subscription that asks for QoS 0 does not delay the ack', async () => {

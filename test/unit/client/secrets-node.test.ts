@@ -112,47 +112,39 @@ describe('errors of the platform', () => {
     await silent(client, 'mqwire:connecterror')
   })
 
-  it.each(['mqtt', 'mqtts', 'ws', 'wss'])(
-    '%s: a server that hangs up, resets, or answers nonsense',
-    async (scheme) => {
-      const acts: ((socket: Socket) => void)[] = [
-        (socket) => socket.end(),
-        (socket) => socket.resetAndDestroy(),
-        (socket) => socket.end('nonsense\r\n\r\n'),
-        (socket) =>
-          void socket.once('data', () =>
-            socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'),
-          ),
-        (socket) => void socket.once('data', () => socket.resetAndDestroy()),
-      ]
-      for (const act of acts) {
-        const client = made(
-          { url: `${scheme}://${login}@127.0.0.1:${await doing(act)}/?${secrets.query}` },
-          options,
-        )
-        await listener.follow('connect()', client.connect())
-        await silent(client, 'mqwire:connecterror')
-      }
-    },
-  )
-
-  it.each([401, 302, 500])(
-    'ws: the handshake is answered with %i, which repeats what we sent',
-    async (status) => {
-      const heard: string[] = []
-      const server = createHttpServer((request, response) => {
-        heard.push(String(request.headers['cookie']), String(request.url))
-        response.writeHead(status, { location: 'ws://127.0.0.1:1/' })
-        response.end('no')
-      })
-      const port = await served(server)
-      const url = `ws://${login}@127.0.0.1:${port}/mqtt?token=${secrets.query}`
-      const client = made({ url, headers: { cookie: secrets.header } }, options)
+  it.each(['mqtt', 'mqtts', 'ws', 'wss'])('%s: hang-up, reset, or nonsense', async (scheme) => {
+    const acts: ((socket: Socket) => void)[] = [
+      (socket) => socket.end(),
+      (socket) => socket.resetAndDestroy(),
+      (socket) => socket.end('nonsense\r\n\r\n'),
+      (socket) =>
+        void socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')),
+      (socket) => void socket.once('data', () => socket.resetAndDestroy()),
+    ]
+    for (const act of acts) {
+      const client = made(
+        { url: `${scheme}://${login}@127.0.0.1:${await doing(act)}/?${secrets.query}` },
+        options,
+      )
       await listener.follow('connect()', client.connect())
-      expect(heard.join(' ')).toMatch(new RegExp(`${secrets.header}.*${secrets.query}`))
       await silent(client, 'mqwire:connecterror')
-    },
-  )
+    }
+  })
+
+  it.each([401, 302, 500])('ws: a handshake that is answered with %i', async (status) => {
+    const heard: string[] = []
+    const server = createHttpServer((request, response) => {
+      heard.push(String(request.headers['cookie']), String(request.url))
+      response.writeHead(status, { location: 'ws://127.0.0.1:1/' })
+      response.end('no')
+    })
+    const port = await served(server)
+    const url = `ws://${login}@127.0.0.1:${port}/mqtt?token=${secrets.query}`
+    const client = made({ url, headers: { cookie: secrets.header } }, options)
+    await listener.follow('connect()', client.connect())
+    expect(heard.join(' ')).toMatch(new RegExp(`${secrets.header}.*${secrets.query}`))
+    await silent(client, 'mqwire:connecterror')
+  })
 
   it('an insecure endpoint is warned of, without its secrets', async () => {
     const port = await doing((socket) => socket.end())

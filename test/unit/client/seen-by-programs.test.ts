@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import type { Sink } from '../../../src/transport/transport.js'
 import { agreeable, connected, World } from './harness.js'
 import { publish } from './incoming.js'
-import { rigged, story, within } from './rigged.js'
+import { rigged, story, within } from './rig.js'
 
 const nothing = (): void => undefined
 

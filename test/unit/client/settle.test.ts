@@ -4,13 +4,10 @@ import type { Subscription } from '../../../src/client/options/index.js'
 import { accepting, agreeable, connected, type World } from './harness.js'
 import { publish } from './incoming.js'
 import { Ledger } from './ledger.js'
+import { loop } from './steps.js'
 import { unhandledInFile } from './unhandled.js'
 
 const unhandled = unhandledInFile()
-
-async function consume(subscription: Subscription): Promise<void> {
-  for await (const message of subscription) message.text()
-}
 
 /** One call of every kind that may wait, on a client in any state. */
 function callEverything(ledger: Ledger, client: BaseClient): void {
@@ -36,21 +33,22 @@ function callEverything(ledger: Ledger, client: BaseClient): void {
   const iterated = client.subscription('s/6')
   const batched = client.subscription('s/7', { ack: 'manual' })
   ledger.add('next', () => subscription.next())
-  ledger.add('iterator', () => consume(iterated))
+  ledger.add('iterator', () => loop(iterated))
   ledger.add('batches', () => batched.batches().next())
   ledger.add('next manual', () => batched.next({ timeout: 60_000 }))
   ledger.add('unsubscribe of a subscription', () => client.subscription('s/8').unsubscribe())
   ledger.add('dispose', () => client.subscription('s/9')[Symbol.asyncDispose]())
 }
 
-describe('every promise settles, typed, and nothing is left', () => {
-  it.each<[string, (world: World) => unknown, string]>([
-    ['cut', (world) => world.peer.cut(), 'ERR_CONNECTION_LOST'],
-    ['end', (world) => world.peer.end(), 'ERR_CONNECTION_LOST'],
-    ['server DISCONNECT', (world) => world.peer.sendBytes('e0 02 89 00'), 'ERR_SERVER_DISCONNECT'],
-    ['bad bytes', (world) => world.peer.sendBytes('00 00'), 'ERR_MALFORMED_PACKET'],
-    ['silence', (world) => world.clock.advance(40_000), 'ERR_KEEPALIVE_TIMEOUT'],
-  ])('a lost connection: %s', async (_name, lose, code) => {
+it.each<[string, (world: World) => unknown, string]>([
+  ['cut', (world) => world.peer.cut(), 'ERR_CONNECTION_LOST'],
+  ['end', (world) => world.peer.end(), 'ERR_CONNECTION_LOST'],
+  ['server DISCONNECT', (world) => world.peer.sendBytes('e0 02 89 00'), 'ERR_SERVER_DISCONNECT'],
+  ['bad bytes', (world) => world.peer.sendBytes('00 00'), 'ERR_MALFORMED_PACKET'],
+  ['silence', (world) => world.clock.advance(40_000), 'ERR_KEEPALIVE_TIMEOUT'],
+])(
+  'every promise settles, typed, and nothing is left: a lost connection: %s',
+  async (_name, lose, code) => {
     const world = await connected({}, accepting({ receiveMaximum: 1 }))
     const ledger = new Ledger()
     callEverything(ledger, world.client)
@@ -72,8 +70,8 @@ describe('every promise settles, typed, and nothing is left', () => {
     ]
     for (const entry of [...waiting, 'iterator', 'batches', 'next manual'])
       expect(ledger.codes.filter((line) => line === `${entry}: ${code}`)).toHaveLength(2)
-  })
-})
+  },
+)
 
 describe('a signal aborts each call, and the link is not affected', () => {
   const abortable: Record<string, (client: BaseClient, signal: AbortSignal) => Promise<unknown>> = {

@@ -12,30 +12,23 @@ export interface Line {
   rate: number
   /** Bytes that the kernel takes at once. Default 256 KiB. */
   readonly kernel?: number
-  /** Every so many milliseconds some bytes arrive. Default 10. */
-  readonly tick?: number
 }
 
 const highWaterMark = 128 * 1024
+/** Every so many milliseconds some bytes arrive. */
+const tick = 10
 
 /** One end of it, with the peer at the other. */
 export class SlowLink implements Transport {
   /** Packets that arrived whole. */
   readonly packets: ClientPacket[] = []
-  /** Bytes that arrived. */
-  arrived = 0
   /** What `destroy` was called with, once it was. */
   destroyed: { readonly cause: unknown; readonly at: number } | undefined
-  /** When all that was written had arrived, after `close`. */
-  endedAt: number | undefined
-  /** The peer ends its side when ours has ended. */
-  ends = true
   /** Bytes a second; 0 is a line that is stuck. */
   rate: number
   answer: Answer
   readonly #clock: VirtualClock
   readonly #capacity: number
-  readonly #tick: number
   readonly #decoder: Decoder
   #sink: Sink | undefined
   readonly #queue: {
@@ -49,18 +42,18 @@ export class SlowLink implements Transport {
   #full = false
   #ending = false
   #ticking = false
+  #over = false
 
-  constructor(clock: VirtualClock, { rate, kernel = 256 * 1024, tick = 10 }: Line, answer: Answer) {
+  constructor(clock: VirtualClock, { rate, kernel = 256 * 1024 }: Line, answer: Answer) {
     this.#clock = clock
     this.rate = rate
     this.#capacity = kernel
-    this.#tick = tick
     this.answer = answer
     this.#decoder = new Decoder({ protocolVersion: 5, from: 'client' })
   }
 
   /** Bytes that did not arrive yet. */
-  get underWay(): number {
+  get #underWay(): number {
     return this.#queued + this.#held
   }
 
@@ -137,18 +130,18 @@ export class SlowLink implements Transport {
   }
 
   #run(): void {
-    if (this.#ticking || this.destroyed !== undefined || this.endedAt !== undefined) return
-    if (this.underWay === 0 && !this.#ending) return
+    if (this.#ticking || this.destroyed !== undefined || this.#over) return
+    if (this.#underWay === 0 && !this.#ending) return
     this.#ticking = true
     this.#clock.setTimer(() => {
       this.#ticking = false
       this.#move()
-    }, this.#tick)
+    }, tick)
   }
 
   #move(): void {
     if (this.destroyed !== undefined) return
-    for (let left = (this.rate * this.#tick) / 1000; left > 0 && this.#kernel[0] !== undefined; ) {
+    for (let left = (this.rate * tick) / 1000; left > 0 && this.#kernel[0] !== undefined; ) {
       const part = this.#kernel[0].subarray(0, left)
       this.#kernel[0] = this.#kernel[0].subarray(part.length)
       if (this.#kernel[0].length === 0) this.#kernel.shift()
@@ -156,14 +149,13 @@ export class SlowLink implements Transport {
       this.#held -= part.length
       this.#arrive(part)
     }
-    if (this.#ending && this.underWay === 0) this.endedAt = this.#clock.now()
+    // The peer ends its side when ours has ended.
+    this.#over = this.#ending && this.#underWay === 0
     this.#swallow()
-    if (this.endedAt === undefined) return
-    if (this.ends) this.#sink?.closed(undefined)
+    if (this.#over) this.#sink?.closed(undefined)
   }
 
   #arrive(part: Uint8Array): void {
-    this.arrived += part.length
     for (const packet of this.#decoder.push(part) as Iterable<ClientPacket>) {
       this.packets.push(packet)
       const answer = this.answer(packet)

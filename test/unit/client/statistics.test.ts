@@ -14,30 +14,19 @@ async function counting(options: ClientOptions = {}, rigOptions: RigOptions = {}
   return rig
 }
 
-/** The connection breaks, and the next one comes. */
-async function again(rig: Rig): Promise<void> {
-  await rig.cut()
-  await rig.advance(1000)
-}
-
 const has = (rig: Rig, stats: Partial<Stats>): void =>
   expect(rig.client.stats()).toMatchObject(stats)
 
 describe('stats()', () => {
-  it('all zero and frozen while the option is off, whatever happens; the fields are those that are promised', async () => {
+  it('all zero and frozen while the option is off, whatever happens', async () => {
     const rig = await counting({ stats: false })
     await Promise.all([rig.client.publish('t', 'x', { qos: 1 }), rig.settle()])
-    await again(rig)
+    await rig.again()
     const stats = rig.client.stats()
     expect(Object.entries(stats).filter(([, value]) => value)).toEqual([['failures', {}]])
     expect([Object.isFrozen(stats), Object.isFrozen(stats.failures)]).toEqual([true, true])
     const fields = Object.keys(new Rig({ stats: true }).client.stats()).sort()
     expect(Object.keys(stats).sort()).toEqual(fields)
-    const promised =
-      'connects disconnects failures reconnectAttempts subscribes unsubscribes refusals publishesSent publishesAcked publishesInFlight ' +
-      'publishesDropped received delivered dropped duplicates unclaimed unsolicitedAcks bytesSent bytesReceived packetsSent packetsReceived ' +
-      'pings pingTimeouts pingRoundTrip'
-    expect(fields).toEqual(expect.arrayContaining(promised.split(' ')))
   })
 
   it('is a copy: it does not change any more, and nobody can change it', async () => {
@@ -50,14 +39,6 @@ describe('stats()', () => {
     expect(() => Object.assign(rig.client.stats(), { connects: 5 })).toThrow(TypeError)
     has(rig, { connects: 1 })
     await rig.finish()
-  })
-
-  it.each([1, 'yes', null])('%s for the option is refused', (stats) => {
-    const refused = expect.objectContaining({
-      code: 'ERR_INVALID_OPTION',
-      option: 'stats',
-    }) as Error
-    expect(() => new Rig({ stats: stats as unknown as boolean })).toThrow(refused)
   })
 })
 
@@ -98,21 +79,21 @@ describe('connections', () => {
     const rig = await counting()
     await rig.advance(60_000)
     rig.client.on('disconnect', () => void quiet(rig.client.reconnect()))
-    await again(rig)
+    await rig.again()
     has(rig, { connects: 2, reconnectAttempts: 1 })
   })
 
   it('one that a reference leads to counts too', async () => {
     const rig = await counting({ serverReferences: ['b:1'] }, { hosts: ['a:1'] })
     rig.behave = (host) => (host === 'a:1' ? refusing(0x9c, { serverReference: 'b:1' }) : agreeable)
-    await again(rig)
+    await rig.again()
     expect(rig.hosts).toEqual(['a:1', 'a:1', 'b:1'])
     has(rig, { connects: 2, reconnectAttempts: 2 })
   })
 
   it('a session that was lost', async () => {
     const rig = await counting()
-    await again(rig)
+    await rig.again()
     expect(rig.seen('sessionlost')).toHaveLength(1)
     has(rig, { sessionsLost: 1 })
   })
@@ -157,7 +138,7 @@ describe('packets', () => {
     rig.peer.answer = (packet) => {
       if (packet.type !== 'subscribe') return agreeable(packet)
       const reasonCodes = packet.subscriptions.map(({ filter }) => (filter === 'no' ? 0x87 : 0))
-      return { type: 'suback', packetId: packet.packetId, reasonCodes, properties: {} }
+      return { type: 'suback', packetId: packet.packetId, reasonCodes }
     }
     await Promise.all([client.subscribe('a'), client.subscribe(['b', 'no']), rig.settle()])
     await Promise.all([failure(client.subscribe('no')), rig.settle()])
@@ -190,7 +171,7 @@ describe('packets', () => {
     await rig.settle()
     has(rig, { publishesQueued: 0, publishesDropped: 1 })
     rig.behave = () => welcoming({}, true)
-    await again(rig)
+    await rig.again()
     has(rig, { publishesReplayed: 2, publishesInFlight: 0, publishesAcked: 4 })
     await Promise.all(held)
   })
@@ -210,7 +191,7 @@ describe('packets', () => {
     const first = await subscription.next()
     has(rig, { received: 2, delivered: 1, unread: 1 })
     rig.behave = () => welcoming({}, true)
-    await again(rig)
+    await rig.again()
     await send(publish('t', 'one', 1, { dup: true }))
     has(rig, { duplicates: 1 })
     first?.ack()
@@ -218,7 +199,6 @@ describe('packets', () => {
       type: 'puback',
       packetId: 77,
       reasonCode: 0,
-      properties: {},
     })
     has(rig, { unclaimed: 1, unsolicitedAcks: 1 })
   })

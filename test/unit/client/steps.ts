@@ -3,8 +3,8 @@ import type {
   ClientOptions,
   Filters,
   Handler,
-  Handling,
   ListenOptions,
+  Subscription,
 } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { VirtualClock } from '../../../src/testing/virtual-clock.js'
@@ -37,14 +37,13 @@ export async function loop<T>(
 }
 
 /** Listens, and waits for the grant. */
-export function listen(
-  world: World,
-  filters: Filters,
-  handler: Handler,
-  options?: ListenOptions,
-): Promise<Handling> {
+export function listen(world: World, filters: Filters, handler: Handler, options?: ListenOptions) {
   return settled(world, world.client.listen(filters, handler, options))
 }
+
+/** Unsubscribes, and waits for the answer. */
+export const leave = (world: World, subscription?: Subscription) =>
+  Promise.all([subscription?.unsubscribe(), world.settle()])
 
 /** Says yes to everything but packets of this type, which the test answers, or nobody. */
 export const deafTo =
@@ -55,7 +54,14 @@ export const deafTo =
 /** Answers the latest UNSUBSCRIBE, of one filter. */
 export async function unsuback(world: World, reasonCode = 0): Promise<void> {
   const { packetId } = world.peer.last('unsubscribe')
-  await world.send({ type: 'unsuback', packetId, reasonCodes: [reasonCode], properties: {} })
+  await world.send({ type: 'unsuback', packetId, reasonCodes: [reasonCode] })
+}
+
+/** A client that is not connected yet, and how it connects. */
+export function idle(answer: Answer = agreeable, options: ClientOptions = {}) {
+  const world = new World(options)
+  world.answer = answer
+  return { world, connect: () => world.outcome(world.client.connect()) }
 }
 
 /** A connected client over a transport in the hands of the test; `feed` lets a CONNACK come in. */

@@ -20,7 +20,6 @@ export interface Strictness {
   ignores?: readonly ClientPacket['type'][]
   /** It keeps the session. Default true. */
   keeps?: boolean
-  /** Of CONNACK. */
   properties?: Properties
 }
 
@@ -31,7 +30,6 @@ export class StrictBroker {
   how: Strictness
   /** Of the session. */
   readonly filters = new Set<string>()
-  /** Goes behind CONNACK. */
   greeting: PacketInput[] = []
   /** Connections that were ended at a request. */
   ended = 0
@@ -82,15 +80,11 @@ export class StrictBroker {
     this.ended += 1
     // After a millisecond: what it has answered arrives.
     clock.setTimer(() => peer.cut(), 1)
-    return reasonCode === undefined ? [] : [{ type: 'disconnect', reasonCode, properties: {} }]
+    return reasonCode === undefined ? [] : [{ type: 'disconnect', reasonCode }]
   }
 }
 
-/** A connected client of such a server. */
-export async function strict(
-  how: Strictness = {},
-  options: ClientOptions = {},
-): Promise<StrictBroker> {
+export async function strict(how: Strictness = {}, options: ClientOptions = {}) {
   const broker = new StrictBroker(how)
   broker.world = await connected({ ...lasting, ...options }, (packet) =>
     packet.type === 'connect'

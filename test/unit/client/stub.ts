@@ -2,6 +2,7 @@
 
 import { BaseClient } from '../../../src/client/client.js'
 import type { ClientEvents, ClientOptions } from '../../../src/client/options/index.js'
+import type { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'
@@ -9,7 +10,6 @@ import { Decoder } from '../../../src/wire/decode.js'
 import { encode, type PacketInput } from '../../../src/wire/encode.js'
 import type { ClientPacket, Properties } from '../../../src/wire/packets.js'
 
-/** A transport in the hands of a test. */
 export class StubTransport implements Transport {
   /** One for each `write()`, copied at once. */
   readonly writes: Uint8Array[] = []
@@ -81,7 +81,6 @@ export class StubTransport implements Transport {
   }
 }
 
-/** A client over a stub. */
 export class StubWorld {
   readonly clock = new VirtualClock()
   readonly stub = new StubTransport()
@@ -111,7 +110,6 @@ export class StubWorld {
     this.forget()
   }
 
-  /** Forgets what was written so far. */
   forget(): void {
     this.stub.writes.length = 0
     this.stub.arrays.length = 0
@@ -124,11 +122,7 @@ export class StubWorld {
   }
 }
 
-/** A connected client over a stub. */
-export async function stubbed(
-  options: ClientOptions = {},
-  properties: Properties = {},
-): Promise<StubWorld> {
+export async function stubbed(options: ClientOptions = {}, properties: Properties = {}) {
   const world = new StubWorld(options)
   await world.connect(properties)
   return world
@@ -155,11 +149,29 @@ export function watched<T>(promise: Promise<T>): {
   return result
 }
 
-/** An acknowledgement without properties. */
 export function ack(
   type: 'puback' | 'pubrec' | 'pubcomp',
   packetId: number,
   reasonCode = 0,
 ): PacketInput {
-  return { type, packetId, reasonCode, properties: {} }
+  return { type, packetId, reasonCode }
 }
+
+/** Of each promise `'pending'`, `'done'`, or the code of its error and the fate of the message: to be read after `settle()`. */
+export function fates(...promises: Promise<unknown>[]): string[] {
+  const texts = promises.map(() => 'pending')
+  for (const [index, promise] of promises.entries()) {
+    const end = (text: string): void => {
+      texts[index] = text
+    }
+    promise.then(
+      () => end('done'),
+      ({ code, outcome }) => end(`${code} ${outcome}`),
+    )
+  }
+  return texts
+}
+
+/** Payloads of the publishes that a connection carried, as text. */
+export const texts = (peer: ScriptedPeer): string[] =>
+  peer.all('publish').map(({ payload }) => new TextDecoder().decode(payload))

@@ -1,8 +1,8 @@
 /** Corners of subscriptions: merging while offline, answers that cross, calls from inside callbacks, and signals. */
 import { describe, expect, it, vi } from 'vitest'
-import type { SubscribeOptions, Subscription } from '../../../src/client/options/index.js'
+import type { Subscription } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import { agreeable, connected, failure, World } from './harness.js'
+import { agreeable, connected, failure, type World } from './harness.js'
 import {
   acks,
   agreed,
@@ -17,16 +17,10 @@ import {
   takenTexts,
   unsubscribes,
 } from './incoming.js'
+import { idle } from './steps.js'
 
 const silent: Answer = (packet) =>
   packet.type === 'subscribe' || packet.type === 'unsubscribe' ? undefined : agreeable(packet)
-
-/** A client that is not connected yet, and how it connects. */
-function idle(): { readonly world: World; readonly connect: () => Promise<unknown> } {
-  const world = new World()
-  world.answer = agreeable
-  return { world, connect: () => world.outcome(world.client.connect()) }
-}
 
 const types = (world: World) => world.peer.received.map((packet) => packet.type)
 
@@ -43,34 +37,18 @@ function counted() {
   return { signal, listeners, abort: (reason?: unknown) => controller.abort(reason) }
 }
 
-describe('offline', () => {
-  it('subscriptions on one filter become one SUBSCRIBE, in the order of the calls', async () => {
-    const { world, connect } = idle()
-    const first = world.client.subscription('a')
-    await world.settle()
-    const second = world.client.subscription('a', { qos: 2, retainHandling: 1 })
-    world.client.subscription('b', { qos: 1 })
-    await connect()
-    expect(world.peer.all('subscribe')).toMatchObject([
-      { subscriptions: [{ filter: 'a', qos: 2, retainHandling: 0 }] },
-      { subscriptions: [{ filter: 'b', qos: 1 }] },
-    ])
-    for (const { ready } of [first, second]) expect((await ready).granted[0]?.qos).toBe(2)
-  })
-
-  it('subscribed, unsubscribed and subscribed again: only the last leaves', async () => {
-    const { world, connect } = idle()
-    const first = world.client.subscription('a', { qos: 1 })
-    expect(await world.outcome(first.unsubscribe())).toMatchObject({ state: 'fulfilled' })
-    expect(await failure(first.ready)).toMatchObject({ code: 'ERR_ABORTED', outcome: 'not-sent' })
-    const second = world.client.subscription('a', { qos: 2 })
-    await connect()
-    expect(types(world)).toEqual(['connect', 'subscribe'])
-    expect(world.peer.last('subscribe').subscriptions[0]?.qos).toBe(2)
-    await world.send(publish('a', 'x', 1))
-    expect(takenTexts(second)).toEqual(['x'])
-    expect(await first.next()).toBeUndefined()
-  })
+it('offline: subscribed, unsubscribed and subscribed again: only the last leaves', async () => {
+  const { world, connect } = idle()
+  const first = world.client.subscription('a', { qos: 1 })
+  expect(await world.outcome(first.unsubscribe())).toMatchObject({ state: 'fulfilled' })
+  expect(await failure(first.ready)).toMatchObject({ code: 'ERR_ABORTED', outcome: 'not-sent' })
+  const second = world.client.subscription('a', { qos: 2 })
+  await connect()
+  expect(types(world)).toEqual(['connect', 'subscribe'])
+  expect(world.peer.last('subscribe').subscriptions[0]?.qos).toBe(2)
+  await world.send(publish('a', 'x', 1))
+  expect(takenTexts(second)).toEqual(['x'])
+  expect(await first.next()).toBeUndefined()
 })
 
 describe('answers that cross', () => {
@@ -89,19 +67,6 @@ describe('answers that cross', () => {
     expect(unsubscribes(world)).toEqual([])
   })
 
-  it('messages in the segment of SUBACK, before and behind it, arrive', async () => {
-    const world = await connected({}, silent)
-    const call = world.client.subscribe('a', { qos: 1 })
-    await world.settle()
-    const { packetId } = world.peer.last('subscribe')
-    await world.send(
-      publish('a', '1', 1),
-      { type: 'suback', packetId, reasonCodes: [1] },
-      publish('a', '2', 2),
-    )
-    expect(takenTexts(await call)).toEqual(['1', '2'])
-  })
-
   it('an UNSUBACK refusal after the loop was left: messages do not pile up', async () => {
     const world = await agreed({}, silent)
     const call = world.client.subscribe('a', { qos: 1 })
@@ -113,26 +78,6 @@ describe('answers that cross', () => {
     await world.send(publish('a', 'x', 1))
     expect(acks(world)).toEqual(['puback 1'])
   })
-})
-
-it("the caller's objects are never written to", async () => {
-  const world = await agreed()
-  const filter = Object.freeze({ filter: 'a', qos: 0 as const, retainHandling: 2 as const })
-  const userProperties = [['k', 'v'] as [string, string]]
-  const options: SubscribeOptions = Object.freeze({
-    ack: 'manual',
-    properties: Object.freeze({ userProperties }),
-  })
-  const calls = [
-    world.client.subscribe(Object.freeze([filter]), options),
-    world.client.subscribe({ filter: 'a', qos: 2 }, options),
-  ]
-  await world.settle()
-  await Promise.all(calls)
-  expect(filter).toEqual({ filter: 'a', qos: 0, retainHandling: 2 })
-  expect(world.peer.last('subscribe').subscriptions).toMatchObject([
-    { filter: 'a', qos: 2, retainHandling: 0 },
-  ])
 })
 
 it('onDrop detaches: the message that came is kept for the next subscription as well', async () => {
@@ -151,30 +96,6 @@ it('onDrop detaches: the message that came is kept for the next subscription as 
 })
 
 describe('a signal', () => {
-  const aborted = { code: 'ERR_ABORTED', outcome: 'not-sent' }
-
-  it('that has aborted: nothing is sent, outcome not-sent', async () => {
-    const world = await agreed()
-    const call = failure(world.client.subscribe('a', { signal: AbortSignal.abort('why') }))
-    expect(await call).toMatchObject({ ...aborted, name: 'AbortError', cause: 'why' })
-    expect(types(world)).toEqual(['connect'])
-  })
-
-  it('that aborts while offline: nothing is sent later, and the reader ends', async () => {
-    const { world, connect } = idle()
-    const { signal, abort } = counted()
-    const subscription = world.client.subscription('a', { signal })
-    const reading = read(subscription)
-    abort(new Error('enough'))
-    expect(await failure(subscription.ready)).toMatchObject({
-      ...aborted,
-      cause: { message: 'enough' },
-    })
-    await connect()
-    expect(types(world)).toEqual(['connect'])
-    expect(reading.end.state).not.toBe('running')
-  })
-
   it('of hundreds of calls that wait for the connection, those that nobody aborted are sent, in order', async () => {
     const { world, connect } = idle()
     const filters = Array.from({ length: 300 }, (_, index) => `a/${index}`)

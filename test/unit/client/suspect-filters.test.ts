@@ -21,9 +21,15 @@ const wire = (broker: StrictBroker): string[][] =>
     peer.received.slice(1).map((packet) => short(packet).replace(/ #\d+/, '')),
   )
 
-/** A client of a server that ends the connection at `bad`. */
+/** A client of a strict server. */
+async function scene(how: Strictness = {}, options: ClientOptions = {}) {
+  const broker = await strict(how, options)
+  return { broker, world: broker.world }
+}
+
+/** The same, where the server ends the connection at `bad`. */
 const refusing = (how: Strictness = {}, options: ClientOptions = {}) =>
-  strict({ subscribe: ['bad'], ...how }, options)
+  scene({ subscribe: ['bad'], ...how }, options)
 
 /** The connection ends at a publish of `poison`. */
 function poisonous({ world, answer }: StrictBroker): void {
@@ -49,8 +55,7 @@ describe.each(variants)('a filter at which the server closes, %s', (_name, how, 
   const retainHandling = options.protocolVersion === 4 ? undefined : 2
 
   it('is refused after three trials; the call and what it asked for besides lives on, and so does everything else', async () => {
-    const broker = await refusing(how, options)
-    const { world } = broker
+    const { broker, world } = await refusing(how, options)
     const before = await subscribe(world, 'before', { qos: 1 })
     const both = quiet(world.client.subscribe(['bad', 'good'], { qos: 1 }))
     const alone = failure(world.client.subscribe('bad', { qos: 1, retainHandling }))
@@ -77,8 +82,7 @@ describe.each(variants)('a filter at which the server closes, %s', (_name, how, 
   })
 
   it('that was granted before: its readers end with the error, an `error` event reports it, the others go on', async () => {
-    const broker = await strict({ ...how }, options)
-    const { world } = broker
+    const { broker, world } = await scene({ ...how }, options)
     const one = read(await subscribe(world, ['bad', 'good']))
     const two = read(await subscribe(world, 'bad', { retainHandling }))
     broker.how = { ...how, keeps: false, subscribe: ['bad'] }
@@ -96,8 +100,7 @@ describe.each(variants)('a filter at which the server closes, %s', (_name, how, 
 
 describe('a suspect', () => {
   it('goes last and alone, behind a PINGREQ that was answered and the SUBACKs of the others', async () => {
-    const broker = await refusing({ keeps: false })
-    const { world } = broker
+    const { broker, world } = await refusing({ keeps: false })
     await subscribe(world, 'a')
     for (const filter of ['bad', 'b']) quiet(world.client.subscribe(filter))
     await world.clock.advance(20_000)
@@ -111,12 +114,12 @@ describe('a suspect', () => {
   it.each([0x80, 0x87, 0x8e, 0x8f, 0x98, 0x9d, 0x9e, 0xa2])(
     'a DISCONNECT of code %i is not fatal while a SUBSCRIBE has no answer',
     async (reasonCode) => {
-      const broker = await refusing({ reasonCode })
-      const bad = failure(broker.world.client.subscribe('bad'))
-      quiet(broker.world.client.subscribe('good'))
-      await broker.world.clock.advance(20_000)
+      const { broker, world } = await refusing({ reasonCode })
+      const bad = failure(world.client.subscribe('bad'))
+      quiet(world.client.subscribe('good'))
+      await world.clock.advance(20_000)
       expect(await bad).toMatchObject({ ...refused, reasonCode })
-      expect(broker.world.client.state).toBe('connected')
+      expect(world.client.state).toBe('connected')
       // Those that say no to a filter say it once.
       expect(broker.ended).toBe([0x87, 0x8f, 0x9e, 0xa2].includes(reasonCode) ? 2 : 4)
       expect([...broker.filters]).toEqual(['good'])
@@ -124,18 +127,17 @@ describe('a suspect', () => {
   )
 
   it.each([1, 5, Number.POSITIVE_INFINITY])('poisonAfter: %d', async (poisonAfter) => {
-    const broker = await refusing({}, { subscriptions: { poisonAfter } })
-    const call = quiet(broker.world.client.subscribe('bad'))
-    await broker.world.clock.advance(600_000)
-    const { state } = await broker.world.outcome(call)
+    const { broker, world } = await refusing({}, { subscriptions: { poisonAfter } })
+    const call = quiet(world.client.subscribe('bad'))
+    await world.clock.advance(600_000)
+    const { state } = await world.outcome(call)
     expect(state).toBe(poisonAfter > 5 ? 'pending' : 'rejected')
     if (poisonAfter > 5) expect(broker.ended).toBeGreaterThan(20)
     else expect(broker.ended).toBe(poisonAfter + 1)
   })
 
   it('two requests for one filter without an answer: each is tried', async () => {
-    const broker = await refusing()
-    const { world } = broker
+    const { broker, world } = await refusing()
     const bad: Promise<MqttError>[] = []
     const good: Promise<Subscription>[] = []
     for (const qos of [0, 1] as const) {
@@ -183,8 +185,7 @@ describe('while a filter is tried', () => {
   })
 
   it('it waits until what came in is acknowledged: nothing comes again', async () => {
-    const broker = await refusing()
-    const { world } = broker
+    const { broker, world } = await refusing()
     const slow: string[] = []
     const handler = (message: { text(): string }): Promise<void> => {
       slow.push(message.text())
@@ -205,8 +206,7 @@ describe('while a filter is tried', () => {
   })
 
   it('a server that acknowledges nothing holds it up for a second', async () => {
-    const broker = await refusing({ ignores: ['publish'] })
-    const { world } = broker
+    const { broker, world } = await refusing({ ignores: ['publish'] })
     quiet(world.client.publish('t', 'x', { qos: 1 }))
     const bad = failure(world.client.subscribe('bad'))
     await world.clock.advance(1 + pause)
@@ -218,8 +218,7 @@ describe('while a filter is tried', () => {
   })
 
   it('other calls wait for its answer, five seconds at most', async () => {
-    const broker = await strict({ subscribe: ['silent'] })
-    const { world } = broker
+    const { broker, world } = await scene({ subscribe: ['silent'] })
     quiet(world.client.subscribe('silent'))
     await world.clock.advance(1)
     world.answer = (packet) =>
@@ -233,8 +232,7 @@ describe('while a filter is tried', () => {
   })
 
   it('a server that answers no PINGREQ gets it after a while, and nothing is blamed', async () => {
-    const broker = await strict({ subscribe: ['f'], ignores: ['pingreq'] })
-    const { world } = broker
+    const { broker, world } = await scene({ subscribe: ['f'], ignores: ['pingreq'] })
     const call = quiet(world.client.subscribe('f'))
     await world.clock.advance(pause + 1100)
     expect(wire(broker).slice(0, 2)).toEqual([['subscribe f'], ['pingreq', 'subscribe f']])
@@ -247,8 +245,7 @@ describe('while a filter is tried', () => {
 
   // Its connections would end before the first of those messages is through.
   it('while messages on a slow line come before the answer to PINGREQ, it is waited for', async () => {
-    const broker = await refusing()
-    const { world } = broker
+    const { broker, world } = await refusing()
     const { clock } = world
     let late = 0
     const answers: PacketInput[] = []
@@ -275,8 +272,7 @@ describe('while a filter is tried', () => {
   })
 
   it('where messages never cease and PINGREQ has no answer, it goes after a while', async () => {
-    const broker = await strict({ subscribe: ['f'], ignores: ['pingreq'] })
-    const { world } = broker
+    const { broker, world } = await scene({ subscribe: ['f'], ignores: ['pingreq'] })
     const call = quiet(world.client.subscribe('f'))
     await world.clock.advance(1000)
     broker.how.subscribe = []
@@ -290,8 +286,7 @@ describe('while a filter is tried', () => {
 
 describe('a suspect that is not wanted any more', () => {
   async function trying() {
-    const broker = await refusing()
-    const { world } = broker
+    const { broker, world } = await refusing()
     const subscription = world.client.subscription('bad')
     const end = failure(subscription.ready)
     await world.clock.advance(1)
@@ -325,8 +320,7 @@ describe('a suspect that is not wanted any more', () => {
   })
 
   it('unsubscribe() of one filter of a call: the others are granted', async () => {
-    const broker = await refusing()
-    const { world } = broker
+    const { broker, world } = await refusing()
     const call = quiet(world.client.subscribe(['good', 'bad']))
     await world.clock.advance(1)
     quiet(world.client.unsubscribe('bad'))
@@ -340,8 +334,7 @@ describe('a suspect that is not wanted any more', () => {
   })
 
   it.each([{}, durable])('abort, %j: the call ends, the client goes on', async (options) => {
-    const broker = await refusing({}, options)
-    const { world } = broker
+    const { broker, world } = await refusing({}, options)
     const controller = new AbortController()
     const end = failure(world.client.subscribe('bad', { signal: controller.signal }))
     await world.clock.advance(1 + pause + 5)
@@ -356,8 +349,7 @@ describe('a suspect that is not wanted any more', () => {
 
 describe('is no refused filter', () => {
   it.each([200, 0, 5000])('one of a server that dies %i ms after each CONNACK', async (lives) => {
-    const broker = await strict()
-    const { world } = broker
+    const { broker, world } = await scene()
     await subscribe(world, ['kept', 'on'])
     broker.how = { lives, keeps: false }
     world.peer.cut()
@@ -372,8 +364,7 @@ describe('is no refused filter', () => {
   })
 
   it('one that waits while a message is in hand, at a server that ends each connection after 200 ms: it is granted', async () => {
-    const broker = await strict()
-    const { world } = broker
+    const { broker, world } = await scene()
     await subscribe(world, 'held', { qos: 1, ack: 'manual' })
     broker.greeting = [publish('held', 'x', 1, { dup: true })]
     broker.how = { ignores: ['subscribe'] }
@@ -391,8 +382,7 @@ describe('is no refused filter', () => {
   })
 
   it('one at which we end the connection, because nothing comes any more', async () => {
-    const broker = await strict({ ignores: ['subscribe', 'pingreq'] }, { keepAlive: 10 })
-    const { world } = broker
+    const { broker, world } = await scene({ ignores: ['subscribe', 'pingreq'] }, { keepAlive: 10 })
     const call = quiet(world.client.subscribe('f'))
     await world.clock.advance(200_000)
     expect(world.peers.length).toBeGreaterThan(10)
@@ -403,8 +393,10 @@ describe('is no refused filter', () => {
 
   it.each([1, 2, 3])('one granted before, at a slow server (seed %d)', async (seed) => {
     const random = new Random(seed)
-    const broker = await strict({}, { keepAlive: 60, reconnect: { backoff: constant(100) } })
-    const { world } = broker
+    const { broker, world } = await scene(
+      {},
+      { keepAlive: 60, reconnect: { backoff: constant(100) } },
+    )
     for (const filter of ['a', 'b', 'c', 'd']) await subscribe(world, filter, { qos: 1 })
     broker.how = { keeps: false }
     const busy = new Map<unknown, number>()
@@ -426,8 +418,7 @@ describe('is no refused filter', () => {
   })
 
   it('one that is replaced with its connection by `reconnect({ force: true })`', async () => {
-    const broker = await strict({ ignores: ['subscribe'] })
-    const { world } = broker
+    const { broker, world } = await scene({ ignores: ['subscribe'] })
     const call = quiet(world.client.subscribe('f'))
     for (let round = 0; round < 10; round++) {
       quiet(world.client.reconnect({ force: true }))
@@ -457,8 +448,7 @@ describe('is no refused filter', () => {
   })
 
   it.each([false, true])('one beside a poisoned publish; with a bad filter: %s', async (bad) => {
-    const broker = await strict({ subscribe: bad ? ['bad'] : [] })
-    const { world } = broker
+    const { broker, world } = await scene({ subscribe: bad ? ['bad'] : [] })
     poisonous(broker)
     const worse = bad ? failure(world.client.subscribe('bad')) : undefined
     const poison = failure(world.client.publish('t', 'poison', { qos: 1 }))
@@ -474,8 +464,7 @@ describe('is no refused filter', () => {
   })
 
   it('a poisoned publish that waits as long as the filter is sent first, and has its silence', async () => {
-    const broker = await strict({}, { outbound: { poisonAfter: 12 } })
-    const { world } = broker
+    const { broker, world } = await scene({}, { outbound: { poisonAfter: 12 } })
     const dead = new Set<unknown>()
     world.answer = (packet) => {
       const { peer } = world
@@ -503,8 +492,7 @@ describe('is no refused filter', () => {
 
 describe('UNSUBSCRIBE at which the server closes', () => {
   it.each(variants)('settles after three trials, %s', async (_name, how, options) => {
-    const broker = await strict({ unsubscribe: ['bad'], ...how }, options)
-    const { world } = broker
+    const { broker, world } = await scene({ unsubscribe: ['bad'], ...how }, options)
     const reading = read(await subscribe(world, ['bad', 'good']))
     const left = quiet(world.client.unsubscribe(['bad', 'good', 'none']))
     await world.clock.advance(30_000)
@@ -520,8 +508,7 @@ describe('UNSUBSCRIBE at which the server closes', () => {
   })
 
   it('a filter that is subscribed to again meanwhile stays', async () => {
-    const broker = await strict({ unsubscribe: ['f'] })
-    const { world } = broker
+    const { broker, world } = await scene({ unsubscribe: ['f'] })
     const left = quiet((await subscribe(world, 'f')).unsubscribe())
     await world.clock.advance(1)
     const second = quiet(world.client.subscribe('f'))
@@ -533,8 +520,7 @@ describe('UNSUBSCRIBE at which the server closes', () => {
   })
 
   it('drain() that leaves a shared filter there ends, and sends what waits', async () => {
-    const broker = await strict({ unsubscribe: ['$share/g/f'] })
-    const { world } = broker
+    const { broker, world } = await scene({ unsubscribe: ['$share/g/f'] })
     await subscribe(world, '$share/g/f')
     const sent = quiet(world.client.publish('t', 'x', { qos: 1 }))
     world.answer = (packet) =>
@@ -547,7 +533,7 @@ describe('UNSUBSCRIBE at which the server closes', () => {
   })
 
   it('disconnect() right after it does not wait', async () => {
-    const { world } = await strict({ unsubscribe: ['f'] })
+    const { world } = await scene({ unsubscribe: ['f'] })
     const left = failure((await subscribe(world, 'f')).unsubscribe())
     await world.clock.advance(1 + pause + 5)
     const ended = world.client.disconnect()

@@ -39,7 +39,6 @@ function formsOf(secret: string): string[] {
 
 const forms = Object.entries(secrets).map(([name, secret]) => [name, formsOf(secret)] as const)
 
-/** Names of the secrets that stand in a text. */
 export function secretsIn(text: string): string[] {
   const dense = text.replace(/[\s-]+/g, '')
   const lower = dense.toLowerCase()

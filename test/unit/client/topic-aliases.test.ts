@@ -24,17 +24,6 @@ describe('ours', () => {
     connected(options, forgets({ topicAliasMaximum }))
   const five = { topicAliasMaximum: 5 }
 
-  it.each([
-    [2, 'aa', 'a1 1'],
-    [2, 'bab', 'b1 a2 1'],
-    [2, 'abcbca', 'a1 b2 c1 2 1 a2'],
-    [0, 'aa', 'a a'],
-  ])('maximum %d: %s leaves as %j; the least used makes room', async (most, topics, expected) => {
-    const world = await taking(most)
-    await post(world, topics)
-    expect(sent(world)).toBe(expected)
-  })
-
   it('`publish` at QoS 0 uses them as `post` does; QoS 1 and 2 never do', async () => {
     const world = await taking(10)
     world.client.publish('a', '0')
@@ -42,17 +31,6 @@ describe('ours', () => {
     for (const qos of [1, 2, 0] as const) quiet(world.client.publish('a', 'x', { qos }))
     await world.settle()
     expect(sent(world)).toBe('a1 1 a a 1')
-  })
-
-  it('the next connection is taught anew [MQTT-3.3.2-7]', async () => {
-    const world = await steady({}, forgets({ topicAliasMaximum: 2 }))
-    await post(world, 'aba')
-    await again(world, keeps({ topicAliasMaximum: 1 }))
-    await post(world, 'aab')
-    expect(sent(world)).toBe('a1 1 b1')
-    await again(world, keeps())
-    await post(world, 'aa')
-    expect(sent(world)).toBe('a a')
   })
 
   it('what is sent again carries its full topic, whatever QoS 0 taught the server meanwhile', async () => {
@@ -65,15 +43,6 @@ describe('ours', () => {
     const peer = await again(world, keeps(five))
     expect(sent(world)).toBe('t t')
     expect(publishFrames(peer)).toEqual(first.map(({ rest }) => ({ dup: true, rest })))
-  })
-
-  it('a message that fits without an alias and not with one is sent', async () => {
-    // The alias takes three bytes: 60 bytes without, 63 with.
-    const world = await connected({}, forgets({ ...five, maximumPacketSize: 60 }))
-    expect(world.client.post('a', 'x'.repeat(54))).toBe(true)
-    await world.settle()
-    expect(sent(world)).toBe('a')
-    expect(world.peer.last('publish').payload).toHaveLength(54)
   })
 
   it('the `packet` event has the topic, or at least what was sent', async () => {
@@ -92,17 +61,6 @@ describe('the server’s', () => {
   const alias = (topic: string, topicAlias: number, text = 'x') =>
     publish(topic, text, undefined, { properties: { topicAlias } })
   const announced = (world: World) => world.peer.last('connect').properties.topicAliasMaximum
-
-  it('end with the connection: the next one knows none of them, and closes with 0x82 [MQTT-3.3.2-7]', async () => {
-    const world = await steady({}, willing(false))
-    const subscription = await subscribe(world, '#')
-    await world.send(alias('a', 1, 'one'))
-    expect(takenTexts(subscription)).toEqual(['one'])
-    const peer = await again(world, willing(true))
-    await world.send(alias('', 1, 'two'))
-    expect(peer.last('disconnect').reasonCode).toBe(0x82)
-    expect(takenTexts(subscription)).toEqual([])
-  })
 
   it('a server that uses one of an earlier connection gets none any more, and the session goes on', async () => {
     const world = await steady(

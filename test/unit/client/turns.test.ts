@@ -2,13 +2,14 @@
 import { describe, expect, it } from 'vitest'
 import { TurnEnd } from '../../../src/client/connection/stream-writer.js'
 import { ReaderTurns } from '../../../src/client/deliver/buffer.js'
-import type { ClientOptions, Subscription } from '../../../src/client/options/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { Platform } from '../../../src/client/platform.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import type { SubscribePacket } from '../../../src/wire/packets.js'
 import type { World } from './harness.js'
 import { acks, agreed, pubacks, publish, quiet, series, subscribe, taken } from './incoming.js'
+import { loop } from './steps.js'
 import { stubbed } from './stub.js'
 
 async function hops(count: number): Promise<void> {
@@ -99,32 +100,21 @@ describe('TurnEnd', () => {
   })
 })
 
-describe('ReaderTurns', () => {
-  it('a mark is over when consumers had their turn', async () => {
-    const turns = new ReaderTurns(virtualPlatform(new VirtualClock()))
-    const first = turns.readerTurn()
-    expect([turns.readerTurn(), turns.readerTurns]).toEqual([first, first])
-    await Promise.resolve()
-    expect(turns.readerTurns).not.toBe(first)
-    const second = turns.readerTurn()
-    expect(second).toBe(turns.readerTurns)
-    await Promise.resolve()
-    expect(turns.readerTurns).not.toBe(second)
-  })
+it('a mark of ReaderTurns is over when consumers had their turn', async () => {
+  const turns = new ReaderTurns(virtualPlatform(new VirtualClock()))
+  const first = turns.readerTurn()
+  expect([turns.readerTurn(), turns.readerTurns]).toEqual([first, first])
+  await Promise.resolve()
+  expect(turns.readerTurns).not.toBe(first)
+  const second = turns.readerTurn()
+  expect(second).toBe(turns.readerTurns)
+  await Promise.resolve()
+  expect(turns.readerTurns).not.toBe(second)
 })
 
 describe('acknowledgements', () => {
-  /** Reads everything, in a loop. */
-  async function loop(subscription: Subscription): Promise<void> {
-    for await (const message of subscription) message.text()
-  }
-
   /** So many messages wait for the application, which settles the first few. */
-  async function settling(
-    count: number,
-    settled: number,
-    options: ClientOptions = {},
-  ): Promise<World> {
+  async function settling(count: number, settled: number, options: ClientOptions = {}) {
     const world = await agreed(options)
     const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
     await world.send(...series('a', count))

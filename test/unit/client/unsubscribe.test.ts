@@ -4,7 +4,7 @@ import type { ClientOptions, Subscription } from '../../../src/client/options/in
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { encode } from '../../../src/wire/encode.js'
 import { again, willing } from './across.js'
-import { agreeable, connected, failure, World } from './harness.js'
+import { connected, failure, type World } from './harness.js'
 import {
   acks,
   agreed,
@@ -27,29 +27,16 @@ import { unhandledIn } from './unhandled.js'
 /** Grants everything, and leaves UNSUBSCRIBE to the test. */
 const granting = deafTo('unsubscribe')
 
-/** A client whose UNSUBSCRIBE is answered with these codes. */
 const answered = (...reasonCodes: number[]) => connected({}, answering('unsubscribe', reasonCodes))
 
 const refused = { code: 'ERR_UNSUBSCRIBE_REFUSED', outcome: 'refused', fault: 'remote' }
 
-describe('what leaves', () => {
-  it('a filter whose SUBSCRIBE has not left: nothing is sent at all', async () => {
-    const world = new World()
-    world.answer = agreeable
-    const reading = read(world.client.subscription('a'))
-    expect((await world.outcome(world.client.unsubscribe('a'))).state).toBe('fulfilled')
-    expect(reading.end.state).not.toBe('running')
-    await settled(world, world.client.connect())
-    expect(world.peer.received.map((packet) => packet.type)).toEqual(['connect'])
-  })
-
-  it('one packet for all filters of a subscription, but for those that others use', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, ['a', 'b', 'c'])
-    await subscribe(world, 'b')
-    await settled(world, subscription.unsubscribe())
-    expect(unsubscribes(world)).toEqual(['a c'])
-  })
+it('one packet for all filters of a subscription, but for those that others use', async () => {
+  const world = await agreed()
+  const subscription = await subscribe(world, ['a', 'b', 'c'])
+  await subscribe(world, 'b')
+  await settled(world, subscription.unsubscribe())
+  expect(unsubscribes(world)).toEqual(['a c'])
 })
 
 describe('the answer', () => {
@@ -75,13 +62,13 @@ describe('the answer', () => {
     expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
   })
 
-  it('the connection drops before UNSUBACK: rejected, outcome unknown', async () => {
-    const world = await connected({}, granting)
-    const call = failure((await subscribe(world, 'a')).unsubscribe())
+  it('the connection drops before it, or before SUBACK: rejected, outcome unknown', async () => {
+    const world = await connected()
+    const calls = [failure(world.client.unsubscribe('a')), failure(world.client.subscribe('b'))]
     await world.settle()
     world.peer.cut()
     const error = { code: 'ERR_CONNECTION_LOST', outcome: 'unknown' }
-    expect(await settled(world, call)).toMatchObject(error)
+    expect(await settled(world, Promise.all(calls))).toMatchObject([error, error])
   })
 })
 
@@ -131,25 +118,22 @@ describe('messages meanwhile', () => {
     expect(await subscription.next()).toBeUndefined()
   })
 
-  it.each(['manual', 'auto'] as const)(
-    'a message in hand under %s acks: it stays there, or its turn ends',
-    async (ack) => {
-      const world = await agreed()
-      const subscription = await subscribe(world, 'a', { qos: 1, ack })
-      await world.send(publish('a', 'x', 1))
-      const message = await subscription.next()
-      await settled(world, subscription.unsubscribe())
-      expect(acks(world)).toEqual(ack === 'manual' ? [] : ['puback 1'])
-      expect(message?.ack()).toBe(ack === 'manual')
-      await world.settle()
-      expect(acks(world)).toEqual(['puback 1'])
-    },
-  )
+  it.each(['manual', 'auto'] as const)('a message in hand under %s acks', async (ack) => {
+    const world = await agreed()
+    const subscription = await subscribe(world, 'a', { qos: 1, ack })
+    await world.send(publish('a', 'x', 1))
+    const message = await subscription.next()
+    await settled(world, subscription.unsubscribe())
+    expect(acks(world)).toEqual(ack === 'manual' ? [] : ['puback 1'])
+    expect(message?.ack()).toBe(ack === 'manual')
+    await world.settle()
+    expect(acks(world)).toEqual(['puback 1'])
+  })
 })
 
 describe('several', () => {
   it.each(['client', 'subscription'])(
-    'unsubscribe() after that of the %s: one UNSUBSCRIBE, both settle at UNSUBACK',
+    'a second, after that of the %s: one packet',
     async (first) => {
       const world = await connected({}, granting)
       const subscription = await subscribe(world, 'a')
@@ -176,23 +160,20 @@ describe('several', () => {
     expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
   })
 
-  it.each([0, 0x87])(
-    'a new subscription while UNSUBSCRIBE is under way, which ends with %i, gets the messages',
-    async (code) => {
-      const world = await connected({}, granting)
-      const old = await subscribe(world, 'a', { qos: 1 })
-      const waiting = old.next()
-      const call = quiet(old.unsubscribe())
-      const fresh = await subscribe(world, 'a', { qos: 1 })
-      expect([unsubscribes(world), subscribes(world)]).toEqual([['a'], ['a', 'a']])
-      await answer(world, 'unsubscribe', code)
-      expect((await world.outcome(call)).state).toBe(code === 0 ? 'fulfilled' : 'rejected')
-      expect(await world.outcome(waiting)).toEqual({ state: 'fulfilled', value: undefined })
-      await world.send(publish('a', 'x', 1))
-      expect(takenTexts(fresh)).toEqual(['x'])
-      expect(await old.next()).toBeUndefined()
-    },
-  )
+  it.each([0, 0x87])('a new subscription meanwhile; UNSUBACK is %i', async (code) => {
+    const world = await connected({}, granting)
+    const old = await subscribe(world, 'a', { qos: 1 })
+    const waiting = old.next()
+    const call = quiet(old.unsubscribe())
+    const fresh = await subscribe(world, 'a', { qos: 1 })
+    expect([unsubscribes(world), subscribes(world)]).toEqual([['a'], ['a', 'a']])
+    await answer(world, 'unsubscribe', code)
+    expect((await world.outcome(call)).state).toBe(code === 0 ? 'fulfilled' : 'rejected')
+    expect(await world.outcome(waiting)).toEqual({ state: 'fulfilled', value: undefined })
+    await world.send(publish('a', 'x', 1))
+    expect(takenTexts(fresh)).toEqual(['x'])
+    expect(await old.next()).toBeUndefined()
+  })
 })
 
 it.each([
@@ -217,29 +198,24 @@ it.each([
   expect(await subscription.next()).toBeUndefined()
 })
 
-it.each(['destroy', 'cut'])(
-  'an unsubscribe() that nobody awaits is no unhandled rejection: %s',
-  async (how) => {
-    const unhandled = await unhandledIn(async () => {
-      const world = await connected({}, granting)
-      const subscription = await subscribe(world, 'a')
-      if (how === 'destroy') world.client.unsubscribe('b')
-      subscription.unsubscribe()
-      await world.settle()
-      if (how === 'destroy') world.client.destroy()
-      else world.peer.cut()
-      await world.settle()
-      expect(world.client.state).toBe('closed')
-    })
-    expect(unhandled).toEqual([])
-  },
-)
+it.each(['destroy', 'cut'])('unsubscribe() that nobody awaits is quiet: %s', async (how) => {
+  const unhandled = await unhandledIn(async () => {
+    const world = await connected({}, granting)
+    const subscription = await subscribe(world, 'a')
+    if (how === 'destroy') world.client.unsubscribe('b')
+    subscription.unsubscribe()
+    await world.settle()
+    if (how === 'destroy') world.client.destroy()
+    else world.peer.cut()
+    await world.settle()
+    expect(world.client.state).toBe('closed')
+  })
+  expect(unhandled).toEqual([])
+})
 
 /** A server that takes so many bytes, and says yes to everything. */
 const taking = (maximumPacketSize: number, sessionPresent = false): Answer =>
   willing(sessionPresent, { maximumPacketSize })
-
-const withholding = deafTo('unsubscribe')
 
 const durable: ClientOptions = {
   clientId: 'c',
@@ -276,25 +252,19 @@ describe('UNSUBSCRIBE in packets that the server takes', () => {
         ? answering('unsubscribe', packet.filters.map(codeOf))(packet)
         : taking(512)(packet),
     )
-    const results = await settled(world, world.client.unsubscribe(filtersOf(500)))
-    expect(results).toMatchObject(
+    const userProperties: [string, string][] = [['reason', 'x'.repeat(100)]]
+    const call = world.client.unsubscribe(filtersOf(500), { properties: { userProperties } })
+    expect(await settled(world, call)).toMatchObject(
       filtersOf(500).map((filter) => ({ filter, reasonCode: codeOf(filter), error: undefined })),
     )
-  })
-
-  it('user properties count too, and go with each packet', async () => {
-    const world = await connected({}, taking(256))
-    const userProperties: [string, string][] = [['reason', 'x'.repeat(100)]]
-    const options = { properties: { userProperties } }
-    await settled(world, world.client.unsubscribe(filtersOf(20), options))
-    expect(unsubscribed(world)).toEqual(filtersOf(20))
-    expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(256)
-    for (const packet of world.peer.all('unsubscribe'))
-      expect(packet.properties.userProperties).toEqual(userProperties)
+    // These count, too, and go with each packet.
+    expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(512)
+    for (const { properties } of world.peer.all('unsubscribe'))
+      expect(properties).toEqual({ userProperties })
   })
 
   it('what a lost connection left unanswered is split anew for a server that takes less', async () => {
-    const world = await connected(durable, withholding)
+    const world = await connected(durable, granting)
     await subscribe(world, filtersOf(100))
     const call = world.client.unsubscribe(filtersOf(100))
     await world.settle()
@@ -306,7 +276,7 @@ describe('UNSUBSCRIBE in packets that the server takes', () => {
   })
 
   it('maxFiltersPerSubscribe holds on the next connection too', async () => {
-    const world = await connected({ ...durable, maxFiltersPerSubscribe: 3 }, withholding)
+    const world = await connected({ ...durable, maxFiltersPerSubscribe: 3 }, granting)
     const call = world.client.unsubscribe(filtersOf(8))
     await world.settle()
     world.answer = taking(4096, true)
@@ -366,7 +336,7 @@ describe('an UNSUBSCRIBE that the server does not take', () => {
   })
 
   it('UNSUBACK with the wrong number of codes fails its own filters only; the rest of the call goes on', async () => {
-    const world = await connected({ ...durable, maxFiltersPerSubscribe: 2 }, withholding)
+    const world = await connected({ ...durable, maxFiltersPerSubscribe: 2 }, granting)
     const call = world.client.unsubscribe(['a', 'b', 'c'])
     await world.settle()
     world.answer = taking(4096, true)

@@ -239,12 +239,6 @@ describe("'auto': the version belongs to the endpoint", () => {
     return rig
   }
 
-  /** The connection ends, and the next one comes. */
-  async function again(rig: Rig): Promise<void> {
-    await rig.cut()
-    await rig.advance(1000)
-  }
-
   it.each(forms)('one of 3.1.1 alone does not lower another one (form of %s)', async (form) => {
     const rig = await hosts({ a: [4], b: [5] }, form).up()
     expect(versions(rig)).toBe('a5 a4')
@@ -262,11 +256,11 @@ describe("'auto': the version belongs to the endpoint", () => {
     const speaks = { a: [4] }
     const rig = await hosts(speaks, form).up()
     speaks.a = [5]
-    await again(rig)
+    await rig.again()
     expect(versions(rig)).toBe('a5 a4 a4 a5')
     expect(rig.client.negotiated?.protocolVersion).toBe(5)
     await rig.advance(60_000)
-    await again(rig)
+    await rig.again()
     expect(versions(rig)).toBe('a5 a4 a4 a5 a5')
     await rig.finish()
   })
@@ -289,7 +283,7 @@ describe("'auto': the version belongs to the endpoint", () => {
       reconnect: { backoff: () => 1000, maxAttempts: 1 },
     }).up()
     speaks.a = [4]
-    await again(rig)
+    await rig.again()
     expect(versions(rig)).toBe('a5 a5 a4')
     expect(rig.client.state).toBe('connected')
     await rig.finish()

@@ -19,7 +19,6 @@ export class Windowed implements Transport {
     this.#inner = inner
   }
 
-  /** What is read into next. */
   get latest(): Uint8Array | undefined {
     return this.#window
   }
@@ -59,21 +58,16 @@ export class Windowed implements Transport {
   }
 }
 
-/** A world whose client reads in place. */
 export interface WindowedWorld {
   readonly world: World
   readonly connections: Windowed[]
   /** Sends the packets as one read of 4 KiB or more, so that the connection takes windows of its own. */
   busy(): Promise<void>
-  /** Sends packets in one read. */
   send(...packets: PacketInput[]): Promise<void>
 }
 
 /** A connected client that reads in place, of a broker that says yes to everything. */
-export async function windowed(
-  options: ClientOptions = {},
-  answer: Answer = obliging,
-): Promise<WindowedWorld> {
+export async function windowed(options: ClientOptions = {}, answer: Answer = obliging) {
   const connections: Windowed[] = []
   const world = new World({ keepAlive: false, ...options }, {}, 1, (_index, open) => {
     const link = new Windowed(open())

@@ -6,12 +6,7 @@ const nothing = (): void => undefined
 const busy = 4096
 
 /** One read of so many bytes; gives the window that it went into, and what may be lent of it. */
-function read(
-  windows: Windows,
-  length = busy,
-  lends = true,
-  moveOut = nothing,
-): { readonly bytes: Uint8Array; readonly piece: Piece | undefined } {
+function read(windows: Windows, length = busy, lends = true, moveOut = nothing) {
   const given = windows.give(lends, moveOut)
   expect(windows.give(lends, moveOut)).toBe(given)
   const taken = windows.take(length)

@@ -7,15 +7,8 @@ import {
 } from '../../../src/compat/index.js'
 import { eventually, within } from '../../real/waiting.js'
 import { freePort } from '../../support/servers.js'
-import { atEnd, broker, namesIn, refusing, started, toldOf, up, wayTo } from './world.js'
+import { atEnd, namesIn, refusing, soon, started, tcp, toldOf, up, wayTo } from './world.js'
 
-const soon = { reconnectPeriod: 20 }
-
-async function tcp(): Promise<string> {
-  return (await broker()).urls.TCP as string
-}
-
-/** What a callback was given. */
 function answered(call: (done: (...given: unknown[]) => void) => unknown): Promise<unknown[]> {
   return within(new Promise((resolve) => void call((...given) => resolve(given))), 'the callback')
 }
@@ -333,27 +326,24 @@ describe('what the broker says', () => {
     return (await up(`mqtt://127.0.0.1:${port}`, { ...soon, protocolVersion })).client
   }
 
-  it.each([4, 5] as const)(
-    'a filter is refused: an error and the grants, protocol version %d',
-    async (protocolVersion) => {
-      const client = await denied(protocolVersion)
-      const [error, grants, packet] = (await answered((done) =>
-        client.subscribe(['denied/a', 'b'], { qos: 1 }, done),
-      )) as [ErrorWithReasonCode, ISubscriptionGrant[], { granted: number[] }]
-      expect(error).toBeInstanceOf(ErrorWithReasonCode)
-      expect(error.message).toMatch(/^Subscribe error: /)
-      expect(error.code).toBeGreaterThanOrEqual(0x80)
-      expect(grants.map(({ topic, qos }) => [topic, qos])).toEqual([
-        ['denied/a', error.code],
-        ['b', 1],
-      ])
-      expect(packet.granted).toEqual([error.code, 1])
-      await expect(client.subscribeAsync('denied/b')).rejects.toMatchObject({ code: error.code })
-      // Neither is there: each call asks again.
-      await expect(client.subscribeAsync('denied/a')).rejects.toMatchObject({ code: error.code })
-      expect(await client.subscribeAsync('b', { qos: 1 })).toEqual([])
-    },
-  )
+  it.each([4, 5] as const)('a filter is refused, protocol version %d', async (protocolVersion) => {
+    const client = await denied(protocolVersion)
+    const [error, grants, packet] = (await answered((done) =>
+      client.subscribe(['denied/a', 'b'], { qos: 1 }, done),
+    )) as [ErrorWithReasonCode, ISubscriptionGrant[], { granted: number[] }]
+    expect(error).toBeInstanceOf(ErrorWithReasonCode)
+    expect(error.message).toMatch(/^Subscribe error: /)
+    expect(error.code).toBeGreaterThanOrEqual(0x80)
+    expect(grants.map(({ topic, qos }) => [topic, qos])).toEqual([
+      ['denied/a', error.code],
+      ['b', 1],
+    ])
+    expect(packet.granted).toEqual([error.code, 1])
+    await expect(client.subscribeAsync('denied/b')).rejects.toMatchObject({ code: error.code })
+    // Neither is there: each call asks again.
+    await expect(client.subscribeAsync('denied/a')).rejects.toMatchObject({ code: error.code })
+    expect(await client.subscribeAsync('b', { qos: 1 })).toEqual([])
+  })
 })
 
 describe('properties of MQTT 5.0', () => {
@@ -413,7 +403,7 @@ describe('properties of MQTT 5.0', () => {
       expect(await client.publishAsync('a', 'x', { properties })).toBeUndefined()
       await client.unsubscribeAsync(['a', 'b'], { properties })
     }
-    expect(namesIn(told).filter((event) => event !== 'message')).toEqual(['connect'])
+    expect(namesIn(told, 'message')).toEqual(['connect'])
     expect(sent.filter((packet) => 'properties' in packet)).toEqual([])
     expect(lines.filter((line) => line.includes('ignores'))).toEqual(
       [

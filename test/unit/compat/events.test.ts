@@ -4,9 +4,7 @@ import { connectAsync, ErrorWithReasonCode, MqttClient } from '../../../src/comp
 import { eventually, within } from '../../real/waiting.js'
 import { pause } from '../../support/pausing.js'
 import { freePort } from '../../support/servers.js'
-import { atEnd, broker, namesIn, refusing, started, toldOf, up, wayTo } from './world.js'
-
-const soon = { reconnectPeriod: 20 }
+import { atEnd, namesIn, refusing, soon, started, tcp, toldOf, up, wayTo } from './world.js'
 
 const standing = ({ connected, reconnecting, disconnecting, disconnected }: MqttClient) => ({
   connected,
@@ -15,10 +13,6 @@ const standing = ({ connected, reconnecting, disconnecting, disconnected }: Mqtt
   disconnected,
 })
 const nothing = { connected: false, reconnecting: false, disconnecting: false, disconnected: false }
-
-async function tcp(): Promise<string> {
-  return (await broker()).urls.TCP as string
-}
 
 describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) => {
   const options = { ...soon, protocolVersion }
@@ -50,11 +44,7 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
       expect(standing(client)).toEqual({ ...nothing, connected: true })
     }
     const round = ['offline', 'close', 'reconnect', 'connect']
-    expect(namesIn(told).filter((name) => name !== 'error')).toEqual([
-      'connect',
-      ...round,
-      ...round,
-    ])
+    expect(namesIn(told, 'error')).toEqual(['connect', ...round, ...round])
   })
 
   it('nobody listens: error, offline, close, then reconnect, error, close, until somebody does', async () => {
@@ -76,16 +66,11 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     way.cut()
     await toldOf(told, 'close')
     await pause(50)
-    expect(namesIn(told).filter((name) => name !== 'error')).toEqual(['connect', 'close'])
+    expect(namesIn(told, 'error')).toEqual(['connect', 'close'])
     expect(standing(client)).toEqual(nothing)
     client.reconnect()
     await toldOf(told, 'connect', 2)
-    expect(namesIn(told).filter((name) => name !== 'error')).toEqual([
-      'connect',
-      'close',
-      'reconnect',
-      'connect',
-    ])
+    expect(namesIn(told, 'error')).toEqual(['connect', 'close', 'reconnect', 'connect'])
   })
 
   it('reconnect() while it is up: a new connection in place of the old one', async () => {
@@ -124,7 +109,7 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
       'reconnect',
       'connect',
     ]
-    expect(namesIn(told).filter((name) => name !== 'message')).toEqual(expected)
+    expect(namesIn(told, 'message')).toEqual(expected)
     await heard(namesIn(told).filter((name) => name === 'message').length + 1)
   })
 
@@ -139,12 +124,7 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     expect(standing(client)).toEqual({ ...nothing, connected: true })
     await within(client.publishAsync('a', 'x', { qos: 1 }), 'the acknowledgement')
     await toldOf(told, 'message')
-    expect(namesIn(told).filter((name) => name !== 'message')).toEqual([
-      'connect',
-      'close',
-      'end',
-      'connect',
-    ])
+    expect(namesIn(told, 'message')).toEqual(['connect', 'close', 'end', 'connect'])
     await client.endAsync()
     await pause(30)
     expect(standing(client)).toEqual({ ...nothing, disconnecting: true, disconnected: true })
@@ -161,19 +141,16 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     expect(namesIn(late.told)).toEqual(['error', 'offline', 'close', 'end'])
   })
 
-  it.each([0, 1, 2] as const)(
-    'publish and end() before there is a connection: it is sent first, at QoS %d',
-    async (qos) => {
-      const url = await tcp()
-      const receiver = await up(url, options)
-      await receiver.client.subscribeAsync('a', { qos })
-      const { client, told } = started(url, options)
-      client.publish('a', 'x', { qos })
-      await within(client.endAsync(), 'the end')
-      expect(namesIn(told).at(-1)).toBe('end')
-      await toldOf(receiver.told, 'message')
-    },
-  )
+  it.each([0, 1, 2] as const)('publish and end() before a connection, QoS %d', async (qos) => {
+    const url = await tcp()
+    const receiver = await up(url, options)
+    await receiver.client.subscribeAsync('a', { qos })
+    const { client, told } = started(url, options)
+    client.publish('a', 'x', { qos })
+    await within(client.endAsync(), 'the end')
+    expect(namesIn(told).at(-1)).toBe('end')
+    await toldOf(receiver.told, 'message')
+  })
 
   it('publish and end() where nobody listens: the end comes after connectTimeout, and the callback has an error', async () => {
     const { client } = started(`mqtt://127.0.0.1:${await freePort()}`, {
@@ -238,46 +215,40 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
 })
 
 describe('client.stream', () => {
-  it.each(['destroy', 'end'] as const)(
-    'is there at once, with errors and ends over connections; %s() cuts the one that is up',
-    async (how) => {
-      const port = await freePort()
-      const dead = started(`mqtt://127.0.0.1:${port}`, { reconnectPeriod: 20 })
-      const seen: unknown[] = []
-      dead.client.stream
-        .on('error', (error) => seen.push(error.code))
-        .on('close', () => seen.push('close'))
-      await eventually(() => seen.length >= 4, 'two attempts')
-      expect(seen.slice(0, 2)).toEqual(['ECONNREFUSED', 'close'])
-      const { client, told } = await up((await broker()).urls.TCP as string, {
-        reconnectPeriod: 20,
-      })
-      let closes = 0
-      client.stream.on('close', () => (closes += 1))
-      client.stream[how]()
-      await toldOf(told, 'connect', 2)
-      expect(closes).toBe(1)
-      expect(namesIn(told)).toEqual(['connect', 'offline', 'close', 'reconnect', 'connect'])
-    },
-  )
+  it.each(['destroy', 'end'] as const)('spans connections; %s() cuts one', async (how) => {
+    const port = await freePort()
+    const dead = started(`mqtt://127.0.0.1:${port}`, soon)
+    const seen: unknown[] = []
+    dead.client.stream
+      .on('error', (error) => seen.push(error.code))
+      .on('close', () => seen.push('close'))
+    await eventually(() => seen.length >= 4, 'two attempts')
+    expect(seen.slice(0, 2)).toEqual(['ECONNREFUSED', 'close'])
+    const { client, told } = await up(await tcp(), {
+      reconnectPeriod: 20,
+    })
+    let closes = 0
+    client.stream.on('close', () => (closes += 1))
+    client.stream[how]()
+    await toldOf(told, 'connect', 2)
+    expect(closes).toBe(1)
+    expect(namesIn(told)).toEqual(['connect', 'offline', 'close', 'reconnect', 'connect'])
+  })
 
-  it.each(['destroy', 'end'] as const)(
-    '%s() is a loss: the next connection is dialled after reconnectPeriod',
-    async (how) => {
-      const { client, told } = await up((await broker()).urls.TCP as string, {
-        reconnectPeriod: 400,
-      })
-      const since = performance.now()
-      expect(client.stream[how]()).toBe(client.stream)
-      expect([client.connected, client.reconnecting]).toEqual([false, true])
-      await toldOf(told, 'connect', 2)
-      expect(performance.now() - since).toBeGreaterThan(390)
-      expect(namesIn(told)).not.toContain('error')
-    },
-  )
+  it.each(['destroy', 'end'] as const)('%s() is a loss: reconnectPeriod counts', async (how) => {
+    const { client, told } = await up(await tcp(), {
+      reconnectPeriod: 400,
+    })
+    const since = performance.now()
+    expect(client.stream[how]()).toBe(client.stream)
+    expect([client.connected, client.reconnecting]).toEqual([false, true])
+    await toldOf(told, 'connect', 2)
+    expect(performance.now() - since).toBeGreaterThan(390)
+    expect(namesIn(told)).not.toContain('error')
+  })
 
   it('destroy() tells its error, and takes listeners away as streams do', async () => {
-    const { client, told } = await up((await broker()).urls.TCP as string, { reconnectPeriod: 20 })
+    const { client, told } = await up(await tcp(), soon)
     let heard = 0
     const hear = () => (heard += 1)
     client.stream

@@ -3,15 +3,8 @@ import { describe, expect, it } from 'vitest'
 import type { IPublishPacket, MqttClient } from '../../../src/compat/index.js'
 import { type Broker, startMosquitto, withMosquitto } from '../../real/brokers.js'
 import { eventually } from '../../real/waiting.js'
-import { atEnd, broker, started, toldOf, up, wayTo } from './world.js'
+import { atEnd, soon, started, tcp, toldOf, up, wayTo } from './world.js'
 
-const soon = { reconnectPeriod: 20 }
-
-async function tcp(): Promise<string> {
-  return (await broker()).urls.TCP as string
-}
-
-/** Payloads of messages, in order. */
 function texts(client: MqttClient): string[] {
   const got: string[] = []
   client.on('message', (_topic, payload) => got.push(payload.toString()))

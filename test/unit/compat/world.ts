@@ -9,7 +9,6 @@ import {
   type MqttClient,
   type MqttClientEventCallbacks,
 } from '../../../src/compat/index.js'
-import type { Broker } from '../../real/brokers.js'
 import { startAedes } from '../../real/brokers.js'
 import { eventually } from '../../real/waiting.js'
 import { closed, listening } from '../../support/servers.js'
@@ -21,11 +20,13 @@ export function atEnd(end: () => unknown): void {
   })
 }
 
-/** A broker for this test. */
-export async function broker(): Promise<Broker> {
+export const soon = { reconnectPeriod: 20 }
+
+/** The address of a broker for this test. */
+export async function tcp(): Promise<string> {
   const started = await startAedes()
   atEnd(() => started.stop())
-  return started
+  return started.urls.TCP as string
 }
 
 /** A way to a broker that can be cut, and closed. */
@@ -42,7 +43,6 @@ export interface Way {
   open(): Promise<void>
 }
 
-/** A way to the broker. */
 export async function wayTo(url: string): Promise<Way> {
   const sockets = new Set<Socket>()
   let count = 0
@@ -106,7 +106,6 @@ const events = [
   'outgoingEmpty',
 ] as const
 
-/** Writes down what a client tells. */
 export function recorded(client: MqttClient): Told[] {
   const told: Told[] = []
   for (const event of events)
@@ -114,14 +113,12 @@ export function recorded(client: MqttClient): Told[] {
   return told
 }
 
-/** Names of events. */
-export const namesIn = (told: readonly Told[]): string[] => told.map(([event]) => event)
+/** Names of what was told, but for this one. */
+export const namesIn = (told: readonly Told[], without?: string): string[] =>
+  told.map(([event]) => event as string).filter((event) => event !== without)
 
 /** A client that is ended after the test, and what it tells. */
-export function started(
-  url: string | IClientOptions,
-  options?: IClientOptions,
-): { readonly client: MqttClient; readonly told: Told[] } {
+export function started(url: string | IClientOptions, options?: IClientOptions) {
   const client = connect(url, options)
   atEnd(() => new Promise<void>((resolve) => client.end(true, () => resolve())))
   return { client, told: recorded(client) }
@@ -135,17 +132,12 @@ export async function toldOf(told: readonly Told[], event: string, times = 1): P
   )
 }
 
-/** A client that is up. */
-export async function up(
-  url: string | IClientOptions,
-  options?: IClientOptions,
-): Promise<{ readonly client: MqttClient; readonly told: Told[] }> {
+export async function up(url: string | IClientOptions, options?: IClientOptions) {
   const made = started(url, options)
   await toldOf(made.told, 'connect')
   return made
 }
 
-/** What else it does. */
 interface Manners {
   /** Sent behind CONNACK. */
   readonly behind?: Uint8Array
@@ -154,10 +146,7 @@ interface Manners {
 }
 
 /** Starts a server that answers every CONNECT in one way, and no other packet: `code` is that of CONNACK; undefined: no answer. */
-export async function refusing(
-  code: number | undefined,
-  { behind, hangUp = false }: Manners = {},
-): Promise<{ readonly url: string; count(): number }> {
+export async function refusing(code: number | undefined, { behind, hangUp = false }: Manners = {}) {
   let count = 0
   const sockets = new Set<{ destroy(): unknown }>()
   const server = createServer((socket) => {
