@@ -13,8 +13,7 @@ import {
   optional,
   signal as parseSignal,
 } from '../common/schema.js'
-import { accessOf } from './access.js'
-import type { Member } from './member.js'
+import { accessOf, type Member } from './member.js'
 
 /** The events of clients, each with the name of the member. */
 export type MemberEvents = {

@@ -1,14 +1,14 @@
 /** What a group reads: fairly from all members, acknowledged as with one client, without duplicates where that is asked for. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Duplicates } from '../../../src/group/duplicates.js'
-import { Merge } from '../../../src/group/merge.js'
+import { Merge } from '../../../src/group/subscription.js'
 import type {
   Group,
   GroupMember,
   GroupMessage,
   GroupSubscription,
 } from '../../../src/group/types.js'
-import { Readiness } from '../../../src/members/standing.js'
+import { Readiness } from '../../../src/members/members.js'
 import { endOf, GroupRig } from './rig.js'
 
 let rig: GroupRig
@@ -361,12 +361,8 @@ describe('listen', () => {
 
 function merging(): Merge {
   const time = () => rig.world.clock
-  return new Merge(
-    true,
-    false,
-    new Duplicates(undefined, { total: { duplicates: 0 }, time, standing: new Readiness() }),
-    time,
-  )
+  const common = { total: { duplicates: 0 }, time, standing: new Readiness() }
+  return new Merge(true, false, new Duplicates(undefined, common), common)
 }
 
 it('what tells nothing of itself is acknowledged all the same', () => {

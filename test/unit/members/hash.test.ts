@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { fnv1a, weight } from '../../../src/members/hash.js'
+import { fnv1a, weight } from '../../../src/members/router.js'
 
 it.each([
   ['', 0x811c9dc5],
