@@ -174,7 +174,6 @@ class BrokerGroup implements Group {
     return this.disconnect()
   }
 
-  publish(topic: string, payload: Payload, options?: GroupPublishOptions): Promise<GroupReceipt>
   publish(
     topic: string,
     payload: Payload,
@@ -190,7 +189,6 @@ class BrokerGroup implements Group {
     }
   }
 
-  post(topic: string, payload: Payload): boolean
   post(topic: string, payload: Payload, more?: unknown): boolean {
     assertLast(more, 'no callback: it returns true or false', 'no options: publish() does')
     return !stops(this.#state) && this.#publishing.post(topic, payload)

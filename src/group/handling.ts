@@ -1,25 +1,21 @@
 /**
  * The `listen` of several members as one: each member calls the handler by itself, for its own messages in order.
  */
-import type { Filters, Handling, ListenOptions, Subscriber } from '../client/options/index.js'
+import type { Filters, Handling, ListenOptions } from '../client/options/index.js'
 import { type Deferred, deferred, onAbort, silent } from '../common/abort.js'
 import { asyncDisposeSymbol } from '../common/dispose.js'
+import type { Member } from '../members/member.js'
 import { Duplicates } from './duplicates.js'
 import type { CheckedReading } from './options.js'
 import {
   type Departure,
   type GroupCommon,
   named,
+  type ReadingMember,
   type Source,
-  type SourceMember,
   Sources,
 } from './sources.js'
 import type { GroupGrant, GroupHandling, GroupMessage } from './types.js'
-
-/** A member that calls handlers. */
-interface ListeningMember extends SourceMember {
-  readonly client: Pick<Subscriber, 'listen'>
-}
 
 interface ListeningSource extends Source {
   readonly begun: Promise<Handling>
@@ -62,7 +58,7 @@ export class MergedHandling implements GroupHandling {
   }
 
   /** Listens on a member, in any state of it. */
-  add(member: ListeningMember): void {
+  add(member: ReadingMember): void {
     if (this.#left !== undefined) return
     const begun = silent(
       member.client.listen(
@@ -122,7 +118,7 @@ export class MergedHandling implements GroupHandling {
   }
 
   /** A member goes. Handlers that run for it end by themselves. */
-  remove(member: SourceMember, how: Departure): void {
+  remove(member: Member, how: Departure): void {
     const removed = this.#sources.remove(member, how)
     if (how === 'leaving') return
     if (how === 'refused')

@@ -8,9 +8,9 @@ import type { Payload, PublishOptions, Receipt } from '../client/options/index.j
 import { type Deferred, deferred } from '../common/abort.js'
 import { givenBytes, invalid } from '../common/schema.js'
 import { MqttError } from '../errors.js'
-import { Asked, type AskedOf } from '../members/asked.js'
+import { Asked } from '../members/asked.js'
 import { asMqttError, membersError } from '../members/failure.js'
-import type { Member, MemberClient, Time } from '../members/member.js'
+import type { Member, MemberClient } from '../members/member.js'
 import type { Members } from '../members/members.js'
 import { Router } from '../members/router.js'
 import { WaitingRoom } from '../members/waiting.js'
@@ -29,7 +29,7 @@ export class GroupPublishing {
     const { onLost, stalledAfter, shared } = config
     this.#members = members
     this.#config = config
-    this.#broadcasts = new Broadcasts(stalledAfter, () => members.time, members.access.refuse)
+    this.#broadcasts = new Broadcasts(members, stalledAfter)
     const all = (): Iterable<Member> => members.all
     const room = new WaitingRoom(shared)
     this.#room = room
@@ -125,15 +125,12 @@ async function afterRefusals(): Promise<void> {
 /** Broadcasts that have not settled. */
 class Broadcasts {
   readonly #open = new Set<Broadcast>()
+  readonly #members: Members
   readonly #stalledAfter: number
-  readonly #time: () => Time
-  readonly #refuse: AskedOf['refuse']
 
-  /** @param refuse reports a publish that was given to no member */
-  constructor(stalledAfter: number, time: () => Time, refuse: AskedOf['refuse']) {
+  constructor(members: Members, stalledAfter: number) {
+    this.#members = members
     this.#stalledAfter = stalledAfter
-    this.#time = time
-    this.#refuse = refuse
   }
 
   /** Publishes to these members. @param offline what becomes of members that are not connected */
@@ -153,10 +150,11 @@ class Broadcasts {
     const { isAsked } = broadcast
     broadcast.look()
     // Members report what they refuse.
-    if (!isAsked) return broadcast.promise.catch((error) => this.#refuse(topic, error))
+    if (!isAsked)
+      return broadcast.promise.catch((error) => this.#members.access.refuse(topic, error))
     if (!broadcast.settled) {
       this.#open.add(broadcast)
-      cancel = this.#time().setTimer(() => {
+      cancel = this.#members.time.setTimer(() => {
         broadcast.handleImpatience()
         // Others wait for the same members.
         this.handleChange()

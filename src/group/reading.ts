@@ -1,19 +1,14 @@
 /**
  * Subscribing in a group: what reads on which members, those that come later too.
  */
-import type {
-  Filters,
-  ListenOptions,
-  SubscribeOptions,
-  Subscriber,
-} from '../client/options/index.js'
+import type { Filters, ListenOptions, SubscribeOptions } from '../client/options/index.js'
 import { silent } from '../common/abort.js'
 import { assertHandler, invalid } from '../common/schema.js'
-import type { Member, MemberClient } from '../members/member.js'
-import type { Members } from '../members/members.js'
+import type { Member } from '../members/member.js'
+import type { Members, Readiness } from '../members/members.js'
 import { MergedHandling } from './handling.js'
 import { readingCall } from './options.js'
-import type { Departure, GroupCommon } from './sources.js'
+import type { Departure, GroupCommon, ReadingMember } from './sources.js'
 import { MergedSubscription } from './subscription.js'
 import type {
   GroupHandling,
@@ -22,8 +17,6 @@ import type {
   GroupSubscribeOptions,
   GroupSubscription,
 } from './types.js'
-
-type ReadingMember = Member<MemberClient & Subscriber>
 
 /** True for a member that subscribes, too. */
 function subscribes(member: Member): member is ReadingMember {
@@ -38,9 +31,9 @@ export class GroupReading {
   readonly #members: Members
   readonly #open = new Set<MergedSubscription | MergedHandling>()
 
-  constructor(members: Members, standing: GroupCommon['standing']) {
+  constructor(members: Members, readiness: Readiness) {
     this.#members = members
-    this.#common = { total: this.total, time: () => members.time, standing }
+    this.#common = { total: this.total, time: () => members.time, readiness }
   }
 
   subscription(filters: Filters, options: GroupSubscribeOptions | undefined): GroupSubscription {

@@ -3,9 +3,10 @@
  *
  * Members that are down are waited for only where no other one answers.
  */
-import type { Grant } from '../client/options/index.js'
+import type { Grant, Subscriber } from '../client/options/index.js'
 import { type MembersError, membersError } from '../members/failure.js'
-import type { Time } from '../members/member.js'
+import type { Member, MemberClient, Time } from '../members/member.js'
+import type { Readiness } from '../members/members.js'
 import type { GroupGrant, GroupMessage } from './types.js'
 
 /** What all that reads in a group has in common. */
@@ -13,23 +14,19 @@ export interface GroupCommon {
   /** Duplicates that all of it left out. */
   readonly total: { duplicates: number }
   readonly time: () => Time
-  /** Settles when a member was lost or has ended. */
-  readonly standing: { readonly change: Promise<void> }
+  /** Says when a member was lost or has ended. */
+  readonly readiness: Readiness
 }
 
 /** How a member goes: its turns end (`'leaving'`), it has ended (`'gone'`), or it was not added after all (`'refused'`). */
 export type Departure = 'leaving' | 'gone' | 'refused'
 
-/** A member that is read. */
-export interface SourceMember {
-  readonly name: string
-  readonly up: boolean
-  readonly client: object
-}
+/** A member that subscribes, too. */
+export type ReadingMember = Member<MemberClient & Subscriber>
 
 /** What is read of one member. */
 export interface Source<From = unknown> {
-  readonly member: SourceMember
+  readonly member: Member
   /** Its subscription, or its handling once it has begun. */
   readonly from: From
   /** It has ended: with an error, or undefined. */
@@ -96,7 +93,7 @@ export class Sources<S extends Source<{ readonly granted: readonly Grant[] } | u
   }
 
   /** A member goes; gives what is read of it. */
-  remove(member: SourceMember, how: Departure): readonly S[] {
+  remove(member: Member, how: Departure): readonly S[] {
     const removed = this.all.filter((source) => source.member === member)
     for (const source of removed) {
       source.leaving = true
@@ -129,7 +126,7 @@ export class Sources<S extends Source<{ readonly granted: readonly Grant[] } | u
     throw membersError('ERR_SUBSCRIBE_REFUSED', 'no grant', failures)
   }
 
-  /** Fulfils when it has ended on the members that are up; the brokers of the others hear of it later. @throws MembersError where it failed */
+  /** Fulfils when it has ended on the members that are up; the others unsubscribe when they are connected again. @throws MembersError where it failed */
   async leave(leaveOf: (source: S) => Promise<unknown>): Promise<void> {
     const failures = failuresOf(await this.#answers(leaveOf, false))
     if (failures.size > 0)
@@ -164,7 +161,7 @@ export class Sources<S extends Source<{ readonly granted: readonly Grant[] } | u
       !isEach &&
       answers.some(({ end }) => end !== undefined && (!end.failed || end.up)) &&
       !answers.some(({ end, source }) => end === undefined && source.member.up)
-    while (open.size > 0 && !isEnough()) await Promise.race([...open, this.#group.standing.change])
+    while (open.size > 0 && !isEnough()) await Promise.race([...open, this.#group.readiness.change])
     return answers
   }
 }

@@ -11,7 +11,6 @@ import type {
   Filters,
   NextOptions,
   SubscribeOptions,
-  Subscriber,
   Subscription,
 } from '../client/options/index.js'
 import {
@@ -25,22 +24,18 @@ import {
 import { asyncDisposeSymbol } from '../common/dispose.js'
 import { invalid } from '../common/schema.js'
 import { MqttError } from '../errors.js'
+import type { Member } from '../members/member.js'
 import { Duplicates } from './duplicates.js'
 import type { CheckedReading } from './options.js'
 import {
   type Departure,
   type GroupCommon,
   named,
+  type ReadingMember,
   type Source,
-  type SourceMember,
   Sources,
 } from './sources.js'
 import type { GroupGrant, GroupMessage, GroupSubscription } from './types.js'
-
-/** A member that subscribes. */
-interface SubscribingMember extends SourceMember {
-  readonly client: Pick<Subscriber, 'subscription'>
-}
 
 interface MergedSource extends Source<Subscription> {
   /** What is behind it, in clients of this package. */
@@ -93,7 +88,7 @@ export class Merge extends Sources<MergedSource> {
   }
 
   /** One more. */
-  add(member: SourceMember, from: Subscription): void {
+  add(member: Member, from: Subscription): void {
     const source: MergedSource = {
       member,
       from,
@@ -109,7 +104,7 @@ export class Merge extends Sources<MergedSource> {
     if (this.#waiters.size > 0) this.#wait(source)
   }
 
-  override remove(member: SourceMember, how: Departure): readonly MergedSource[] {
+  override remove(member: Member, how: Departure): readonly MergedSource[] {
     const removed = super.remove(member, how)
     if (how !== 'leaving') this.#look()
     return removed
@@ -304,7 +299,7 @@ export class MergedSubscription implements GroupSubscription {
   }
 
   /** Subscribes on a member. @throws MqttError as `subscription` of the client */
-  add(member: SubscribingMember): void {
+  add(member: ReadingMember): void {
     if (this.#merge.ended) return
     this.#merge.add(member, member.client.subscription(this.#filters, this.#reading.options))
   }
@@ -388,7 +383,7 @@ export class MergedSubscription implements GroupSubscription {
   }
 
   /** A member goes. What is in hand of it ends by itself. */
-  remove(member: SourceMember, how: Departure): void {
+  remove(member: Member, how: Departure): void {
     for (const { from } of this.#merge.remove(member, how))
       if (how === 'refused') void from[asyncDisposeSymbol]()
   }

@@ -68,7 +68,7 @@ class PublisherPool implements Pool {
   readonly #closed: Deferred<MqttError | undefined> = deferred()
   /** Why every connection has ended. */
   #failure: MqttError | undefined
-  /** The program hears of that: calls of `connect()` that wait, and `closed`. */
+  /** How many places of the program wait for that: calls of `connect()`, and `closed`. */
   #awaited = 0
 
   constructor(make: MakeClient, endpoints: Endpoint | readonly Endpoint[], config: PoolConfig) {
@@ -123,7 +123,6 @@ class PublisherPool implements Pool {
     }
   }
 
-  publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt>
   publish(
     topic: string,
     payload: Payload,
@@ -148,7 +147,6 @@ class PublisherPool implements Pool {
     }
   }
 
-  post(topic: string, payload: Payload): boolean
   post(topic: string, payload: Payload, more?: unknown): boolean {
     assertLast(more, 'no callback: it returns true or false', 'no options: publish() does')
     if (this.#stopping) return false
