@@ -23,12 +23,10 @@ import { asyncDisposeSymbol } from '../common/dispose.js'
 import { plainName } from '../common/plain-name.js'
 import { assertLast, invalid } from '../common/schema.js'
 import { MqttError } from '../errors.js'
-import { accessOfAll } from '../members/access.js'
 import { membersError } from '../members/failure.js'
-import { settledInTime } from '../members/in-time.js'
-import { type MemberEvents, MemberListeners } from '../members/listeners.js'
-import { endAll, Member, type MemberClient } from '../members/member.js'
-import { Readiness, stateOf } from '../members/standing.js'
+import type { MemberEvents } from '../members/listeners.js'
+import { Member, type MemberClient } from '../members/member.js'
+import { Members, Readiness, settledInTime } from '../members/members.js'
 import {
   type CheckedMember,
   checkedMember,
@@ -38,7 +36,6 @@ import {
 } from './options.js'
 import { GroupPublishing } from './publishing.js'
 import { GroupReading } from './reading.js'
-import { Roster } from './roster.js'
 import type {
   GivenMember,
   Group,
@@ -71,18 +68,16 @@ type GroupState = 'idle' | 'open' | 'draining' | 'ended'
 class BrokerGroup implements Group {
   readonly #make: MakeClient
   readonly #config: GroupConfig
-  readonly #roster = new Roster()
-  readonly #listeners = new MemberListeners(() => this.#roster.all)
+  readonly #members = new Members()
   readonly #publishing: GroupPublishing
   readonly #readiness = new Readiness()
-  readonly #reading = new GroupReading(this.#roster, this.#readiness)
-  readonly #access = accessOfAll(() => this.#roster.all)
+  readonly #reading = new GroupReading(this.#members, this.#readiness)
   #state: GroupState = 'idle'
 
   constructor(make: MakeClient, config: GroupConfig) {
     this.#make = make
     this.#config = config
-    this.#publishing = new GroupPublishing(this.#roster, config, this.#access.refuse)
+    this.#publishing = new GroupPublishing(this.#members, config)
     for (const [name, given] of config.members) this.#put(name, given)
   }
 
@@ -91,7 +86,7 @@ class BrokerGroup implements Group {
   }
 
   get state(): ClientState {
-    return stateOf(this.#roster.all, this.#state === 'ended')
+    return this.#members.state(this.#state === 'ended')
   }
 
   get writable(): Promise<void> {
@@ -100,20 +95,20 @@ class BrokerGroup implements Group {
     return silent(
       this.#readiness.wait(() => {
         this.#assertOpen()
-        const members = this.#roster.all
+        const members = this.#members.all
         // Without any it waits for the next one, as what reads does.
-        if (members.length > 0 && members.every(({ over }) => over)) throw this.#roster.ended
+        if (members.length > 0 && members.every(({ over }) => over)) throw this.#members.ended
         return members.filter(({ up }) => up).map(({ client }) => client.writable)
       }),
     )
   }
 
   members(): readonly GroupMember[] {
-    return this.#roster.all.map(shown)
+    return this.#members.all.map(shown)
   }
 
   member(name: string): GroupMember | undefined {
-    const member = this.#roster.get(name)
+    const member = this.#members.get(name)
     return member && shown(member)
   }
 
@@ -123,7 +118,7 @@ class BrokerGroup implements Group {
     assertNotAborted(signal)
     this.#state = 'open'
     const failures = new Map<string, unknown>()
-    const members = this.#roster.all
+    const members = this.#members.all
     const one = (member: Member): Promise<void> =>
       member.connect(undefined).catch((error) => void failures.set(member.name, error))
     const all = async (): Promise<void> => {
@@ -139,7 +134,7 @@ class BrokerGroup implements Group {
   async add(name: string, given: GivenMember): Promise<void> {
     this.#assertOpen()
     const key = plainName(name, 'name')
-    if (this.#roster.get(key) !== undefined)
+    if (this.#members.get(key) !== undefined)
       invalid('name', `the name of a new member: there is '${key}' already`)
     const checked = checkedMember(given, 'member')
     if (checked.client?.state === 'closed' || checked.client?.state === 'disconnecting')
@@ -150,16 +145,14 @@ class BrokerGroup implements Group {
 
   async remove(name: string, options?: DisconnectOptions): Promise<void> {
     this.#assertOpen()
-    const member = this.#roster.find(name, 'name')
-    const gone = member.leave(disconnectOptions(options))
+    const member = this.#members.find(name, 'name')
+    const gone = this.#members.remove(member, disconnectOptions(options))
     this.#reading.handleRemoved(member, 'leaving')
-    this.#roster.remove(member, gone)
     this.#handleChange()
     try {
       await gone
     } finally {
       this.#reading.handleRemoved(member, 'gone')
-      this.#listeners.handleRemoved(member)
     }
   }
 
@@ -174,14 +167,13 @@ class BrokerGroup implements Group {
     if (settling === undefined || this.#state === 'ended') return this.#end('drain', options)
     this.#state = 'draining'
     this.#readiness.handleChange()
-    await this.#end('drain', await settledInTime(settling, options, this.#roster.time))
+    await this.#end('drain', await settledInTime(settling, options, this.#members.time))
   }
 
   [asyncDisposeSymbol](): Promise<void> {
     return this.disconnect()
   }
 
-  publish(topic: string, payload: Payload, options?: GroupPublishOptions): Promise<GroupReceipt>
   publish(
     topic: string,
     payload: Payload,
@@ -193,11 +185,10 @@ class BrokerGroup implements Group {
       this.#assertOpen()
       return this.#publishing.publish(topic, payload, options)
     } catch (error) {
-      return this.#access.refuse(topic, error)
+      return this.#members.access.refuse(topic, error)
     }
   }
 
-  post(topic: string, payload: Payload): boolean
   post(topic: string, payload: Payload, more?: unknown): boolean {
     assertLast(more, 'no callback: it returns true or false', 'no options: publish() does')
     return !stops(this.#state) && this.#publishing.post(topic, payload)
@@ -226,24 +217,22 @@ class BrokerGroup implements Group {
     listener: (event: MemberEvents[K]) => void,
     options?: ListenerOptions,
   ): Unlisten {
-    return this.#listeners.on(type, listener, options)
+    return this.#members.listeners.on(type, listener, options)
   }
 
   use(hooks: Hooks): Unlisten {
-    return this.#listeners.use(hooks)
+    return this.#members.listeners.use(hooks)
   }
 
   [access](): ClientAccess {
-    return this.#access
+    return this.#members.access
   }
 
   stats(): GroupStats {
-    const members = this.#roster.all
+    const members = this.#members.all
     return {
-      size: members.length,
-      up: members.filter(({ up }) => up).length,
+      ...this.#members.counts(),
       healthy: members.filter(({ healthy }) => healthy).length,
-      inFlight: members.reduce((sum, { inFlight }) => sum + inFlight, 0),
       moved: this.#publishing.moved,
       duplicates: this.#reading.total.duplicates,
       members: Object.fromEntries(
@@ -255,8 +244,7 @@ class BrokerGroup implements Group {
   #put(name: string, given: CheckedMember): Member {
     const member = new Member(name, given.client ?? made(this.#make, this.#config, name, given))
     this.#reading.handleAdded(member)
-    this.#roster.put(member)
-    this.#listeners.handleAdded(member)
+    this.#members.put(member)
     member.client.on('state', () => this.#handleChange())
     void member.ended.then(() => this.#handleEnded(member))
     this.#handleChange()
@@ -267,7 +255,7 @@ class BrokerGroup implements Group {
   #handleEnded(member: Member): void {
     if (this.#state === 'ended' || member.leaving) return
     this.#handleChange()
-    this.#listeners.handleEnded(
+    this.#members.listeners.handleEnded(
       member,
       `member ${member.name} of the group has ended, and is left out`,
       false,
@@ -283,7 +271,7 @@ class BrokerGroup implements Group {
     this.#state = 'ended'
     this.#readiness.handleChange()
     try {
-      await endAll([...this.#roster.all, ...this.#roster.leaving], how, options)
+      await this.#members.end(how, options)
     } finally {
       this.#reading.handleEnd()
     }

@@ -2,19 +2,9 @@
  * Recognises messages that already came by another member.
  */
 import { type Deferred, deferred } from '../common/abort.js'
-import type { Time } from '../members/time.js'
 import type { CheckedDeduplication } from './options.js'
-import { SeenKeys } from './seen-keys.js'
+import type { GroupCommon } from './sources.js'
 import type { GroupMessage } from './types.js'
-
-/** What all that reads in a group has in common. */
-export interface GroupCommon {
-  /** Duplicates that all of it left out. */
-  readonly total: { duplicates: number }
-  readonly time: () => Time
-  /** Settles when a member was lost or has ended. */
-  readonly standing: { readonly change: Promise<void> }
-}
 
 /** A handler that runs. */
 interface Running {
@@ -42,7 +32,9 @@ export class Duplicates {
   /** True for a message that was here before, by its key; false from now on for another one with that. */
   has(message: GroupMessage): boolean {
     const key = this.#key?.(message)
-    return key !== undefined && this.#isKnown(key)
+    const isKnown = key !== undefined && this.#seen?.has(key) === true
+    if (isKnown) this.#leaveOut()
+    return isKnown
   }
 
   /**
@@ -100,12 +92,6 @@ export class Duplicates {
       if (running.member === member) this.#end(key, running, true)
   }
 
-  #isKnown(key: unknown): boolean {
-    if (this.#seen?.has(key) !== true) return false
-    this.#leaveOut()
-    return true
-  }
-
   #leaveOut(): void {
     this.count += 1
     this.#total.duplicates += 1
@@ -117,5 +103,38 @@ export class Duplicates {
     this.#running.delete(key)
     if (failed) this.#seen?.forget(key)
     running.over.resolve(!failed)
+  }
+}
+
+/** Keys of messages that were here a while ago. Bounded in time and number. */
+class SeenKeys {
+  /** Key to the millisecond in which it came, the oldest first. */
+  readonly #keys = new Map<unknown, number>()
+  readonly #window: number
+  readonly #limit: number
+  readonly #now: () => number
+
+  constructor(window: number, limit: number, now: () => number) {
+    this.#window = window
+    this.#limit = limit
+    this.#now = now
+  }
+
+  /** True when the key was here within the window; else it is from now on. */
+  has(key: unknown): boolean {
+    const now = this.#now()
+    for (const [oldest, at] of this.#keys) {
+      if (now - at < this.#window) break
+      this.#keys.delete(oldest)
+    }
+    if (this.#keys.has(key)) return true
+    this.#keys.set(key, now)
+    if (this.#keys.size > this.#limit) this.#keys.delete(this.#keys.keys().next().value)
+    return false
+  }
+
+  /** It was not handled: it may come again. */
+  forget(key: unknown): void {
+    this.#keys.delete(key)
   }
 }

@@ -16,8 +16,8 @@ import {
   signal,
   withDefault,
 } from '../common/schema.js'
-import { baseOptions } from '../members/base-options.js'
 import type { MemberClient } from '../members/member.js'
+import { baseOptions } from '../members/members.js'
 import type {
   Deduplication,
   GivenMember,

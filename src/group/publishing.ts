@@ -1,38 +1,38 @@
 /**
- * Publishing in a group: to whom a message goes.
+ * Publishing in a group: to whom a message goes, and what became of a broadcast at each member.
+ *
+ * All members get the same bytes, which are the group's own: a member that was lost sends them long after the call has settled.
  */
-
 import { publishCall } from '../client/options/check-calls.js'
-import type { Payload } from '../client/options/index.js'
-import { invalid } from '../common/schema.js'
+import type { Payload, PublishOptions, Receipt } from '../client/options/index.js'
+import { type Deferred, deferred } from '../common/abort.js'
+import { givenBytes, invalid } from '../common/schema.js'
 import { MqttError } from '../errors.js'
-import { Asked, type AskedOf } from '../members/asked.js'
+import { Asked } from '../members/asked.js'
+import { asMqttError, membersError } from '../members/failure.js'
 import type { Member, MemberClient } from '../members/member.js'
+import type { Members } from '../members/members.js'
 import { Router } from '../members/router.js'
-import { storyOf } from '../members/standing.js'
-import { WaitingRoom } from '../members/waiting-room.js'
-import { Broadcasts, ownPayload } from './broadcast.js'
+import { WaitingRoom } from '../members/waiting.js'
 import { type GroupConfig, publishingCall } from './options.js'
-import type { Roster } from './roster.js'
-import type { GroupPublishOptions, GroupReceipt, GroupRouting } from './types.js'
+import type { GroupPublishOptions, GroupReceipt, GroupRouting, MemberResult } from './types.js'
 
 /** Chooses members, and hands them publishes. */
 export class GroupPublishing {
-  readonly #roster: Roster
+  readonly #members: Members
   readonly #config: GroupConfig
-  readonly #refuse: AskedOf['refuse']
+  readonly #room: WaitingRoom
   readonly #broadcasts: Broadcasts
   readonly #routers: Readonly<Record<Exclude<GroupRouting, 'broadcast'>, Router<MemberClient>>>
 
-  /** @param refuse reports a publish that was given to no member */
-  constructor(roster: Roster, config: GroupConfig, refuse: AskedOf['refuse']) {
-    const { onLost, stalledAfter } = config
-    this.#roster = roster
+  constructor(members: Members, config: GroupConfig) {
+    const { onLost, stalledAfter, shared } = config
+    this.#members = members
     this.#config = config
-    this.#refuse = refuse
-    this.#broadcasts = new Broadcasts(stalledAfter, () => roster.time, refuse)
-    const all = (): Iterable<Member> => roster.all
-    const room = new WaitingRoom(config.shared)
+    this.#broadcasts = new Broadcasts(members, stalledAfter)
+    const all = (): Iterable<Member> => members.all
+    const room = new WaitingRoom(shared)
+    this.#room = room
     this.#routers = {
       'round-robin': new Router(all, { routing: 'round-robin', onLost, room }),
       hash: new Router(all, { routing: 'hash', onLost, room }),
@@ -52,7 +52,7 @@ export class GroupPublishing {
 
   /** Fulfils when no publish waits for what a member that goes has in flight; undefined while none does. */
   get settling(): Promise<void> | undefined {
-    return this.#routers.hash.settling
+    return this.#room.settling
   }
 
   publish(
@@ -64,12 +64,9 @@ export class GroupPublishing {
     if (routing === 'broadcast') {
       // What no member can take is refused here, once.
       publishCall(topic, payload, options)
-      const members =
-        names === undefined
-          ? this.#roster.all
-          : names.map((name) => this.#roster.find(name, 'members'))
+      const members = names?.map((name) => this.#members.find(name, 'members'))
       return this.#broadcasts.publish(
-        members,
+        members ?? this.#members.all,
         this.#config.offline,
         topic,
         ownPayload(payload),
@@ -77,24 +74,18 @@ export class GroupPublishing {
       )
     }
     if (names !== undefined) invalid('members', "left out, unless routing is 'broadcast'")
-    const asked = new Asked(topic, payload, options, {
-      time: this.#roster.time,
-      refuse: this.#refuse,
-    })
+    const { time, access } = this.#members
+    const asked = new Asked(topic, payload, options, { time, refuse: access.refuse })
     return this.#routers[routing].publish<GroupReceipt>(
       asked,
       (member) =>
         member
           .publish(topic, payload, asked.options)
           .then((value) => ({ members: { [member.name]: { status: 'fulfilled', value } } })),
-      () =>
-        this.#refuse(
-          topic,
-          new MqttError(
-            'ERR_NO_HEALTHY_PUBLISHERS',
-            `no member is connected:\n${storyOf(this.#roster.all)}`,
-          ),
-        ),
+      () => {
+        const story = `no member is connected:\n${this.#members.story()}`
+        return access.refuse(topic, new MqttError('ERR_NO_HEALTHY_PUBLISHERS', story))
+      },
     )
   }
 
@@ -104,7 +95,7 @@ export class GroupPublishing {
       return this.#routers[routing].choose(topic)?.client.post(topic, payload) ?? false
     let taken = false
     const failures: unknown[] = []
-    for (const member of this.#roster.all) {
+    for (const member of this.#members.all) {
       try {
         if (member.up && member.client.post(topic, payload)) taken = true
       } catch (error) {
@@ -118,5 +109,146 @@ export class GroupPublishing {
   /** A member is up, was lost, or has gone. */
   handleChange(): void {
     this.#broadcasts.handleChange()
+  }
+}
+
+/** A payload that the caller may change. */
+function ownPayload(payload: Payload): Payload {
+  return typeof payload === 'string' ? payload : (givenBytes(payload, 'payload').slice() as Payload)
+}
+
+/** Fulfils behind the promise of a publish that is refused in its call. */
+async function afterRefusals(): Promise<void> {
+  for (let steps = 0; steps < 6; steps++) await undefined
+}
+
+/** Broadcasts that have not settled. */
+class Broadcasts {
+  readonly #open = new Set<Broadcast>()
+  readonly #members: Members
+  readonly #stalledAfter: number
+
+  constructor(members: Members, stalledAfter: number) {
+    this.#members = members
+    this.#stalledAfter = stalledAfter
+  }
+
+  /** Publishes to these members. @param offline what becomes of members that are not connected */
+  publish(
+    members: Iterable<Member>,
+    offline: 'reject' | 'queue',
+    topic: string,
+    payload: Payload,
+    options: PublishOptions | undefined,
+  ): Promise<GroupReceipt> {
+    const broadcast = new Broadcast(() => {
+      this.#open.delete(broadcast)
+      cancel?.()
+    })
+    for (const member of members) broadcast.add(member, offline, topic, payload, options)
+    let cancel: (() => void) | undefined
+    const { isAsked } = broadcast
+    broadcast.look()
+    // Members report what they refuse.
+    if (!isAsked)
+      return broadcast.promise.catch((error) => this.#members.access.refuse(topic, error))
+    if (!broadcast.settled) {
+      this.#open.add(broadcast)
+      cancel = this.#members.time.setTimer(() => {
+        broadcast.handleImpatience()
+        // Others wait for the same members.
+        this.handleChange()
+      }, this.#stalledAfter)
+    }
+    return broadcast.promise
+  }
+
+  /** A member was lost, is up, or does not answer. */
+  handleChange(): void {
+    for (const broadcast of [...this.#open]) broadcast.look()
+  }
+}
+
+class Broadcast {
+  settled = false
+  readonly #outcome: Deferred<GroupReceipt> = deferred()
+  readonly #results = new Map<string, MemberResult>()
+  /** Those that are waited for. */
+  readonly #open = new Set<Member>()
+  readonly #over: () => void
+
+  constructor(over: () => void) {
+    this.#over = over
+  }
+
+  get promise(): Promise<GroupReceipt> {
+    return this.#outcome.promise
+  }
+
+  /** A member was given it. */
+  get isAsked(): boolean {
+    return this.#open.size > 0
+  }
+
+  add(
+    member: Member,
+    offline: 'reject' | 'queue',
+    topic: string,
+    payload: Payload,
+    options: PublishOptions | undefined,
+  ): void {
+    if (!member.up && (offline === 'reject' || member.over)) {
+      const cause = member.error
+      this.#results.set(member.name, {
+        status: 'rejected',
+        reason: new MqttError('ERR_NOT_CONNECTED', cause && `not connected: ${cause.message}`, {
+          cause,
+        }),
+      })
+      return
+    }
+    const delivered = member.publish(
+      topic,
+      payload,
+      member.up ? options : { offline: 'queue', ...options },
+    )
+    this.#results.set(member.name, { status: 'pending', delivered })
+    this.#open.add(member)
+    // What is queued is not waited for; what is refused at once is.
+    if (!member.up) void afterRefusals().then(() => this.#open.delete(member) && this.look())
+    const settle = (result: MemberResult): void => {
+      if (!this.settled) this.#results.set(member.name, result)
+      this.#open.delete(member)
+      this.look()
+    }
+    delivered.then(
+      (value: Receipt) => settle({ status: 'fulfilled', value }),
+      (error: unknown) => settle({ status: 'rejected', reason: asMqttError(error) }),
+    )
+  }
+
+  /** Settles if enough is known: from every member that was connected, or from one, where the others are lost or do not answer. */
+  look(): void {
+    if (this.settled) return
+    const results = [...this.#results.values()]
+    if (this.#open.size > 0) {
+      const taken = results.some(({ status }) => status === 'fulfilled')
+      if (!taken || [...this.#open].some((member) => member.healthy)) return
+    }
+    this.settled = true
+    this.#over()
+    const failures = new Map(
+      [...this.#results].flatMap(([name, result]) =>
+        result.status === 'rejected' ? [[name, result.reason] as const] : [],
+      ),
+    )
+    if (failures.size === results.length)
+      this.#outcome.reject(membersError('ERR_NO_HEALTHY_PUBLISHERS', 'no member took it', failures))
+    else this.#outcome.resolve({ members: Object.fromEntries(this.#results) })
+  }
+
+  /** Members that have not answered count as silent. */
+  handleImpatience(): void {
+    for (const member of this.#open) member.stalled = true
   }
 }

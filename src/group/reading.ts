@@ -3,14 +3,13 @@
  */
 import type { Filters, ListenOptions, SubscribeOptions } from '../client/options/index.js'
 import { silent } from '../common/abort.js'
-import { assertHandler } from '../common/schema.js'
+import { assertHandler, invalid } from '../common/schema.js'
 import type { Member } from '../members/member.js'
-import type { GroupCommon } from './duplicates.js'
-import type { Departure } from './merge.js'
-import { MergedHandling } from './merged-handling.js'
-import { MergedSubscription } from './merged-subscription.js'
+import type { Members, Readiness } from '../members/members.js'
+import { MergedHandling } from './handling.js'
 import { readingCall } from './options.js'
-import { type ReadingClient, type Roster, subscribes } from './roster.js'
+import type { Departure, GroupCommon, ReadingMember } from './sources.js'
+import { MergedSubscription } from './subscription.js'
 import type {
   GroupHandling,
   GroupListenOptions,
@@ -19,22 +18,27 @@ import type {
   GroupSubscription,
 } from './types.js'
 
+/** True for a member that subscribes, too. */
+function subscribes(member: Member): member is ReadingMember {
+  return 'subscription' in member.client
+}
+
 /** Subscriptions and handlers of a group. */
 export class GroupReading {
   /** Messages that were left out, in all. */
   readonly total = { duplicates: 0 }
   readonly #common: GroupCommon
-  readonly #roster: Roster
+  readonly #members: Members
   readonly #open = new Set<MergedSubscription | MergedHandling>()
 
-  constructor(roster: Roster, standing: GroupCommon['standing']) {
-    this.#roster = roster
-    this.#common = { total: this.total, time: () => roster.time, standing }
+  constructor(members: Members, readiness: Readiness) {
+    this.#members = members
+    this.#common = { total: this.total, time: () => members.time, readiness }
   }
 
   subscription(filters: Filters, options: GroupSubscribeOptions | undefined): GroupSubscription {
     const reading = readingCall<SubscribeOptions>(options)
-    const members = this.#roster.readers(reading.members)
+    const members = this.#readers(reading.members)
     const merged = new MergedSubscription(filters, reading, this.#common, () =>
       this.#open.delete(merged),
     )
@@ -55,7 +59,7 @@ export class GroupReading {
   ): Promise<GroupHandling> {
     assertHandler(handler, 'handler')
     const reading = readingCall<ListenOptions>(options)
-    const members = this.#roster.readers(reading.members)
+    const members = this.#readers(reading.members)
     const merged = new MergedHandling(filters, handler, reading, this.#common, () =>
       this.#open.delete(merged),
     )
@@ -78,11 +82,28 @@ export class GroupReading {
 
   /** A member goes. */
   handleRemoved(member: Member, how: Departure): void {
-    for (const merged of this.#open) merged.remove(member as Member<ReadingClient>, how)
+    for (const merged of this.#open) merged.remove(member, how)
   }
 
   /** All members have ended, and none comes any more. */
   handleEnd(): void {
     for (const merged of this.#open) merged.handleEnd()
+  }
+
+  // Those that are named, or all that subscribe and have not ended.
+  #readers(names: readonly string[] | undefined): readonly ReadingMember[] {
+    if (names === undefined) {
+      const all = this.#members.all.filter(subscribes)
+      if (all.length === 0) return invalid('members', 'at least one member that subscribes')
+      const left = all.filter(({ over }) => !over)
+      if (left.length === 0) throw this.#members.ended
+      return left
+    }
+    return names.map((name) => {
+      const member = this.#members.find(name, 'members')
+      return subscribes(member)
+        ? member
+        : invalid('members', `members that subscribe; '${name}' only publishes`)
+    })
   }
 }

@@ -12,17 +12,8 @@ import type { Payload, PublishOptions } from '../client/options/index.js'
 import { aborted, onAbort, silent } from '../common/abort.js'
 import { longestTimer, optionError } from '../common/schema.js'
 import type { MqttError } from '../errors.js'
-import type { Time } from './time.js'
-
-/** What a wait gets. */
-export interface Patience {
-  /** Bytes of its payload. */
-  readonly size: number
-  /** Calls back once the caller wants it no more, or its time is over; gives what stops that. */
-  watch(end: (error: MqttError) => void): () => void
-  /** Reports that it is given to no client. */
-  refuse?(error: unknown): void
-}
+import type { Time } from './member.js'
+import type { Patience } from './waiting.js'
 
 /** Who was asked. */
 export interface AskedOf {

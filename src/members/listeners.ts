@@ -13,8 +13,7 @@ import {
   optional,
   signal as parseSignal,
 } from '../common/schema.js'
-import { accessOf } from './access.js'
-import type { Member } from './member.js'
+import { accessOf, type Member } from './member.js'
 
 /** The events of clients, each with the name of the member. */
 export type MemberEvents = {
@@ -38,7 +37,7 @@ interface Entry {
   readonly attached: Map<Member, Unlisten>
 }
 
-/** Events by which a program hears of the end of a member. */
+/** Events that report the end of a member. */
 const endings: readonly unknown[] = ['disconnect', 'error', 'serverdisconnect', 'state']
 
 /** Listeners by member. */
@@ -60,24 +59,24 @@ export class MemberListeners {
     assertHandler(listener, 'listener')
     const { signal, once } = listenerOptions(options)
     let over = signal?.aborted === true
+    if (over) return disposable(() => undefined)
     const emit = (event: ClientEvents[K], member: Member): void => {
       if (over) return
       if (once) remove()
       listener({ ...event, member: member.name } as MemberEvents[K])
     }
-    let unwatch = (): void => undefined
-    let removeEntry = (): void => undefined
+    const removeEntry = this.#add({
+      type,
+      emit,
+      attach: (member) => member.client.on(type, (event: ClientEvents[K]) => emit(event, member)),
+      attached: new Map(),
+    })
     const remove = (): void => {
       over = true
       unwatch()
       removeEntry()
     }
-    if (!over) {
-      const attach = (member: Member): Unlisten =>
-        member.client.on(type, (event: ClientEvents[K]) => emit(event, member))
-      removeEntry = this.#add({ type, emit, attach, attached: new Map() })
-      unwatch = onAbort(signal, remove)
-    }
+    const unwatch = onAbort(signal, remove)
     return disposable(remove)
   }
 
@@ -106,7 +105,7 @@ export class MemberListeners {
     }
   }
 
-  /** A member has ended by itself: an `error` event, a line of the log, and, without a listener or logger, a report. @param heard the program does */
+  /** A member has ended by itself: an `error` event, a line of the log, and, without a listener or logger, a report. @param heard the program gets the error elsewhere */
   handleEnded(member: Member, text: string, heard: boolean): void {
     const { error } = member
     if (error === undefined) return

@@ -1,6 +1,7 @@
 /**
  * One of several clients that act as one: its name, whether it is up, and what it has in flight.
  */
+import { access, type ClientAccess } from '../client/access.js'
 import type {
   ClientEvents,
   ClientState,
@@ -13,9 +14,9 @@ import type {
   Receipt,
   Unlisten,
 } from '../client/options/index.js'
+import { runtime } from '../client/platform.js'
 import { deferred, tolerant, within } from '../common/abort.js'
 import { MqttError } from '../errors.js'
-import { type Time, timeOf } from './time.js'
 
 /** What a member has to do: clients and pools do it. */
 export interface MemberClient {
@@ -43,14 +44,26 @@ export interface MemberClient {
   use(hooks: Hooks): Unlisten
 }
 
-/** Ends members, those that leave already too. @throws MqttError what the first of them refused, when all have ended */
-export async function endAll(
-  members: readonly Member[],
-  how: 'disconnect' | 'drain',
-  options: DisconnectOptions,
-): Promise<void> {
-  const results = await Promise.allSettled(members.map((member) => member.end(how, options)))
-  for (const result of results) if (result.status === 'rejected') throw result.reason
+/** A clock and its timers, in milliseconds: those of the runtime, or of a test. */
+export type Time = NonNullable<ClientAccess['platform']>
+
+/** What clients of this package have behind their public side, and pools. */
+interface Behind {
+  [access]?(): ClientAccess
+  /** Of a pool. */
+  members?(): readonly { readonly client: object }[]
+}
+
+/** Internals of a member's client; undefined for a client of another package. */
+export function accessOf({ client }: { readonly client: object }): ClientAccess | undefined {
+  return (client as Behind)[access]?.()
+}
+
+/** The time of a client, or of the first one of a pool; the runtime's where there is no client, or one that gives none. */
+export function timeOf(client: object | undefined): Time {
+  const { [access]: behind, members } = (client ?? {}) as Behind
+  const first = members?.call(client)[0]
+  return first === undefined ? (behind?.call(client).platform ?? runtime) : timeOf(first.client)
 }
 
 /** A member. */

@@ -6,10 +6,9 @@ import { checkedTopic } from '../client/options/check-calls.js'
 import { tolerant } from '../common/abort.js'
 import { MqttError } from '../errors.js'
 import type { Asked } from './asked.js'
-import { fnv1a, weight } from './hash.js'
 import type { Member, MemberClient } from './member.js'
 import { TopicOwners } from './topic-owners.js'
-import type { WaitingRoom } from './waiting-room.js'
+import type { WaitingRoom } from './waiting.js'
 
 /** How the member for a publish is chosen. */
 export type Routing = 'round-robin' | 'hash' | 'least-in-flight'
@@ -68,11 +67,6 @@ export class Router<C extends MemberClient> {
       leaves: (member: Member<C>) => onLost === 'move' && !member.up,
     }
     this.#owners = new TopicOwners(owning, room)
-  }
-
-  /** Fulfils when no publish waits for what a member that goes has in flight; undefined while none does. */
-  get settling(): Promise<void> | undefined {
-    return this.#owners.settling
   }
 
   /** The member for a publish of this topic; undefined when none is up. @throws MqttError ERR_INVALID_TOPIC */
@@ -157,4 +151,27 @@ export class Router<C extends MemberClient> {
     if (this.#names.size < 10_000) this.#names.set(name, made)
     return made
   }
+}
+
+/** FNV-1a, 32 bits, over the UTF-8 of ASCII text and the code units of other text. */
+export function fnv1a(text: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    hash = Math.imul(hash ^ (code & 0xff), 0x01000193)
+    if (code > 0xff) hash = Math.imul(hash ^ (code >>> 8), 0x01000193)
+  }
+  return hash >>> 0
+}
+
+// Names that differ in their last letter only must not give the same order: each bit of what goes in changes half of those that come out.
+function mixed(hash: number): number {
+  let bits = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35)
+  return (bits ^ (bits >>> 16)) >>> 0
+}
+
+/** How much a member wants a topic: each topic has its own order of the members, which depends on names alone (rendezvous hashing). @param name hash of the member's name @param topic hash of the topic */
+export function weight(name: number, topic: number): number {
+  return mixed(topic ^ mixed(name))
 }

@@ -3,10 +3,9 @@
  *
  * It assumes that a member publishes in the order of the calls. It holds topics with something in flight only, and no more calls than the room has.
  */
-import { type Deferred, deferred, tolerant } from '../common/abort.js'
-import type { Patience } from './asked.js'
+import { deferred, tolerant } from '../common/abort.js'
 import { attempt } from './failure.js'
-import { WaitingRoom } from './waiting-room.js'
+import type { Patience, WaitingRoom } from './waiting.js'
 
 /** Who has which topic. */
 export interface Owning<M> {
@@ -32,7 +31,8 @@ interface Open<M> {
   readonly call: Call<M, unknown>
   readonly resolve: (result: unknown) => void
   readonly reject: (error: unknown) => void
-  stop: () => void
+  /** Ends its wait. */
+  stop: () => unknown
 }
 
 interface Topic<M> {
@@ -47,10 +47,8 @@ export class TopicOwners<M> {
   readonly #owning: Owning<M>
   /** For calls that wait for the end of what another member has in flight. */
   readonly #room: WaitingRoom
-  #waiting = 0
-  #settling: Deferred<void> | undefined
 
-  constructor(owning: Owning<M>, room = new WaitingRoom()) {
+  constructor(owning: Owning<M>, room: WaitingRoom) {
     this.#owning = owning
     this.#room = room
   }
@@ -58,13 +56,6 @@ export class TopicOwners<M> {
   /** Topics with something in flight. */
   get size(): number {
     return this.#topics.size
-  }
-
-  /** Fulfils when no call waits for the end of what another member has; undefined while none does. */
-  get settling(): Promise<void> | undefined {
-    if (this.#waiting === 0) return undefined
-    this.#settling ??= deferred()
-    return this.#settling.promise
   }
 
   /** Who has this topic now, or would have it. */
@@ -115,28 +106,16 @@ export class TopicOwners<M> {
 
   #wait(entry: Topic<M>, open: Open<M>): void {
     const { patience } = open.call
-    const { size } = patience
+    const giveUp = (error: unknown): void => {
+      entry.waiting = entry.waiting.filter((other) => other !== open)
+      open.reject(error)
+    }
+    entry.waiting.push(open)
     try {
-      this.#room.enter(size)
+      open.stop = this.#room.enter(patience, giveUp)
     } catch (error) {
       patience.refuse?.(error)
-      return open.reject(error)
-    }
-    this.#waiting += 1
-    entry.waiting.push(open)
-    const left = (): void => {
-      this.#waiting -= 1
-      this.#room.leave(size)
-    }
-    const unwatch = patience.watch((error) => {
-      entry.waiting = entry.waiting.filter((other) => other !== open)
-      left()
-      open.reject(error)
-      this.#look()
-    })
-    open.stop = () => {
-      unwatch()
-      left()
+      giveUp(error)
     }
   }
 
@@ -148,12 +127,5 @@ export class TopicOwners<M> {
     for (const open of waiting) open.stop()
     // A call meanwhile finds the topic where the first of these puts it.
     for (const open of waiting) this.#begin(topic, open)
-    this.#look()
-  }
-
-  #look(): void {
-    if (this.#waiting > 0) return
-    this.#settling?.resolve()
-    this.#settling = undefined
   }
 }

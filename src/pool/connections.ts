@@ -8,9 +8,8 @@ import type { Backoff, ClientOptions, Endpoint, Stats } from '../client/options/
 import { silent } from '../common/abort.js'
 import { longestTimer } from '../common/schema.js'
 import { asMqttError } from '../members/failure.js'
-import { MemberListeners } from '../members/listeners.js'
-import { endAll, Member, type MemberClient } from '../members/member.js'
-import { type Time, timeOf } from '../members/time.js'
+import { Member, type MemberClient } from '../members/member.js'
+import { Members } from '../members/members.js'
 import type { PoolConfig } from './options.js'
 
 /** A client, as a pool makes it. */
@@ -48,16 +47,13 @@ const usualStableAfter = 30_000
 /** Milliseconds, where a backoff gives no delay. */
 const usualDelay = 30_000
 
-/** Connections by name. */
+/** Makes, replaces and takes out connections. */
 export class PoolConnections {
-  readonly listeners = new MemberListeners(() => this.all)
-  readonly #members = new Map<string, Member<PooledClient>>()
+  readonly members = new Members<PooledClient>()
   readonly #make: (n: number) => PooledClient
   readonly #host: ConnectionsHost
   readonly #backoff: Backoff
   readonly #stableAfter: number
-  /** Those that leave. */
-  readonly #leaving = new Set<Member>()
   readonly #ended = new Map<Member, Ended>()
   /** No number is given twice, but to the replacement of one that has ended. */
   #next = 1
@@ -82,19 +78,6 @@ export class PoolConnections {
     this.#stableAfter = stableAfter
   }
 
-  get all(): readonly Member<PooledClient>[] {
-    return [...this.#members.values()]
-  }
-
-  /** The time of the pool: that of its first connection. */
-  get time(): Time {
-    return timeOf(this.all[0]?.client)
-  }
-
-  get size(): number {
-    return this.#members.size
-  }
-
   /** One more. @throws MqttError as `new Client()` */
   add(): Member<PooledClient> {
     const member = this.#put(this.#next, 0)
@@ -105,14 +88,20 @@ export class PoolConnections {
   /** Takes so many out, first those that are no use; fulfils when what they have is acknowledged. */
   async remove(count: number, options: CheckedDisconnect): Promise<void> {
     const use = ({ up, over }: Member): number => (up ? 2 : over ? 0 : 1)
-    const going = [...this.all].reverse().sort((one, other) => use(one) - use(other))
-    await Promise.all(going.slice(0, count).map((member) => this.#remove(member, options)))
+    const going = [...this.members.all].reverse().sort((one, other) => use(one) - use(other))
+    await Promise.all(
+      going.slice(0, count).map((member) => {
+        this.#ended.get(member)?.cancel()
+        this.#ended.delete(member)
+        return this.members.remove(member, options)
+      }),
+    )
   }
 
-  /** Ends all of them, those that leave too. @throws MqttError as `endAll` */
+  /** Ends all of them, those that leave too. @throws MqttError as `end` of the members */
   end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
     this.stop()
-    return endAll([...this.all, ...this.#leaving], how, options)
+    return this.members.end(how, options)
   }
 
   /** None is replaced any more. */
@@ -125,8 +114,7 @@ export class PoolConnections {
   #put(n: number, attempt: number): Member<PooledClient> {
     const member = new Member(`pub-${n}`, this.#make(n))
     const { time, client } = member
-    this.#members.set(member.name, member)
-    this.listeners.handleAdded(member)
+    this.members.put(member)
     let since = Number.POSITIVE_INFINITY
     client.on('connect', () => {
       since = time.now()
@@ -141,22 +129,9 @@ export class PoolConnections {
     return member
   }
 
-  async #remove(member: Member<PooledClient>, options: CheckedDisconnect): Promise<void> {
-    this.#members.delete(member.name)
-    this.#leaving.add(member)
-    this.#ended.get(member)?.cancel()
-    this.#ended.delete(member)
-    try {
-      await member.leave(options)
-    } finally {
-      this.#leaving.delete(member)
-      this.listeners.handleRemoved(member)
-    }
-  }
-
   #handleEnded(member: Member<PooledClient>, n: number, attempt: number): void {
-    if (this.#over || this.#members.get(member.name) !== member) return
-    const last = this.all.every(({ client }) => client.state === 'closed')
+    if (this.#over || this.members.get(member.name) !== member) return
+    const last = this.members.all.every(({ client }) => client.state === 'closed')
     if (last) this.stop()
     else this.#replaceLater(member, n, attempt)
     this.#host.handleEnded(member, last)
@@ -182,14 +157,14 @@ export class PoolConnections {
   // Where none is up, a new one would not fare better: it waits until another one is.
   #replaceDue(): void {
     for (const ended of this.#ended.values())
-      if (ended.due && this.all.some(({ up }) => up)) this.#replace(ended)
+      if (ended.due && this.members.all.some(({ up }) => up)) this.#replace(ended)
   }
 
   #replace({ member, n, attempt }: Ended): void {
     this.#ended.delete(member)
     try {
       const next = this.#put(n, attempt)
-      this.listeners.handleRemoved(member)
+      this.members.listeners.handleRemoved(member)
       void silent(next.connect(undefined))
     } catch (error) {
       // The function that gives client identifiers threw.

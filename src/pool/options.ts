@@ -15,7 +15,7 @@ import {
   text,
   withDefault,
 } from '../common/schema.js'
-import { baseOptions } from '../members/base-options.js'
+import { baseOptions } from '../members/members.js'
 import type { PoolOptions } from './types.js'
 
 /** Most connections of a pool. */

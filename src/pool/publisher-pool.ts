@@ -31,16 +31,13 @@ import {
 import { asyncDisposeSymbol } from '../common/dispose.js'
 import { assertLast } from '../common/schema.js'
 import { MqttError } from '../errors.js'
-import { accessOfAll } from '../members/access.js'
 import { Asked } from '../members/asked.js'
 import { membersError } from '../members/failure.js'
-import { Gate } from '../members/gate.js'
-import { settledInTime } from '../members/in-time.js'
 import type { MemberEvents } from '../members/listeners.js'
 import type { Member } from '../members/member.js'
+import { type Members, Readiness, settledInTime } from '../members/members.js'
 import { Router } from '../members/router.js'
-import { Readiness, stateOf, storyOf } from '../members/standing.js'
-import { WaitingRoom } from '../members/waiting-room.js'
+import { Gate, WaitingRoom } from '../members/waiting.js'
 import { type MakeClient, PoolConnections, type PooledClient } from './connections.js'
 import { connectCall, type PoolConfig, poolConfig, poolSize } from './options.js'
 import type { Pool, PoolMember, PoolOptions, PoolStats } from './types.js'
@@ -59,6 +56,7 @@ class PublisherPool implements Pool {
   #state: 'idle' | 'open' | 'draining' | 'ended' = 'idle'
   readonly #config: PoolConfig
   readonly #connections: PoolConnections
+  readonly #members: Members<PooledClient>
   readonly #router: Router<PooledClient>
   /** The first round of all, while no connection was up yet. */
   #first: Promise<void> | undefined
@@ -66,12 +64,11 @@ class PublisherPool implements Pool {
   readonly #gate: Gate
   readonly #room: WaitingRoom
   readonly #readiness = new Readiness()
-  readonly #access = accessOfAll(() => this.#connections.all)
   #fallback = 0
   readonly #closed: Deferred<MqttError | undefined> = deferred()
   /** Why every connection has ended. */
   #failure: MqttError | undefined
-  /** The program hears of that: calls of `connect()` that wait, and `closed`. */
+  /** How many places of the program wait for that: calls of `connect()`, and `closed`. */
   #awaited = 0
 
   constructor(make: MakeClient, endpoints: Endpoint | readonly Endpoint[], config: PoolConfig) {
@@ -82,15 +79,17 @@ class PublisherPool implements Pool {
       handleChange: () => this.#handleChange(),
       handleEnded: (member, last) => this.#handleEnded(member, last),
     })
+    const { members } = this.#connections
+    this.#members = members
     const room = new WaitingRoom(config.options)
     this.#room = room
     this.#gate = new Gate(room)
-    this.#router = new Router(() => this.#connections.all, { routing, onLost, room })
+    this.#router = new Router(() => members.all, { routing, onLost, room })
     for (let count = 0; count < config.size; count++) this.#connections.add()
   }
 
   get state(): ClientState {
-    return stateOf(this.#connections.all, this.#state === 'ended')
+    return this.#members.state(this.#state === 'ended')
   }
 
   get closed(): Promise<MqttError | undefined> {
@@ -99,11 +98,11 @@ class PublisherPool implements Pool {
   }
 
   get size(): number {
-    return this.#connections.size
+    return this.#members.all.length
   }
 
   members(): readonly PoolMember[] {
-    return this.#connections.all.map(({ name, client, inFlight, error }) => ({
+    return this.#members.all.map(({ name, client, inFlight, error }) => ({
       name,
       client,
       state: client.state,
@@ -124,7 +123,6 @@ class PublisherPool implements Pool {
     }
   }
 
-  publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt>
   publish(
     topic: string,
     payload: Payload,
@@ -134,22 +132,21 @@ class PublisherPool implements Pool {
     try {
       assertLast(more)
       this.#assertOpen()
-      const { time } = this.#connections
+      const { time, access: behind } = this.#members
       const asked = new Asked(
         topic,
         payload,
         options,
-        { time, refuse: this.#access.refuse },
+        { time, refuse: behind.refuse },
         this.#config.options.outbound?.ttl,
       )
       if (this.#state === 'idle') void this.#open()
       return this.#publish(asked)
     } catch (error) {
-      return this.#access.refuse(topic, error)
+      return this.#members.access.refuse(topic, error)
     }
   }
 
-  post(topic: string, payload: Payload): boolean
   post(topic: string, payload: Payload, more?: unknown): boolean {
     assertLast(more, 'no callback: it returns true or false', 'no options: publish() does')
     if (this.#stopping) return false
@@ -171,7 +168,7 @@ class PublisherPool implements Pool {
     return silent(
       this.#readiness.wait(() => {
         this.#assertOpen()
-        const up = this.#connections.all
+        const up = this.#members.all
           .filter((member) => member.up)
           .map(({ client }) => client.writable)
         return up.length > 0 || fallback === undefined ? up : [fallback.writable]
@@ -183,12 +180,12 @@ class PublisherPool implements Pool {
     this.#assertOpen()
     const wanted = poolSize(size)
     const checked = disconnectOptions(options)
-    while (this.#connections.size < wanted) {
+    while (this.size < wanted) {
       const member = this.#connections.add()
       // The client goes on trying, and says why it fails.
       if (this.#state === 'open') void silent(member.connect(undefined))
     }
-    await this.#connections.remove(this.#connections.size - wanted, checked)
+    await this.#connections.remove(this.size - wanted, checked)
   }
 
   async disconnect(options?: DisconnectOptions): Promise<void> {
@@ -198,12 +195,11 @@ class PublisherPool implements Pool {
   async drain(given?: DisconnectOptions): Promise<void> {
     const options = disconnectOptions(given)
     // Some of what was published waits for the first connection, and some for connections that leave.
-    const waiting = this.#gate.settling ?? this.#router.settling
-    if (waiting === undefined || this.#state === 'ended') return this.#end('drain', options)
+    const { settling } = this.#room
+    if (settling === undefined || this.#state === 'ended') return this.#end('drain', options)
     this.#state = 'draining'
     this.#readiness.handleChange()
-    const settled = waiting.then(() => this.#router.settling)
-    await this.#end('drain', await settledInTime(settled, options, this.#connections.time))
+    await this.#end('drain', await settledInTime(settling, options, this.#members.time))
   }
 
   on<K extends keyof ClientEvents>(
@@ -211,19 +207,17 @@ class PublisherPool implements Pool {
     listener: (event: MemberEvents[K]) => void,
     options?: ListenerOptions,
   ): Unlisten {
-    return this.#connections.listeners.on(type, listener, options)
+    return this.#members.listeners.on(type, listener, options)
   }
 
   use(hooks: Hooks): Unlisten {
-    return this.#connections.listeners.use(hooks)
+    return this.#members.listeners.use(hooks)
   }
 
   stats(): PoolStats {
-    const members = this.#connections.all
+    const members = this.#members.all
     return {
-      size: members.length,
-      up: members.filter(({ up }) => up).length,
-      inFlight: members.reduce((sum, { inFlight }) => sum + inFlight, 0),
+      ...this.#members.counts(),
       queued: this.#room.size,
       fallback: this.#fallback,
       moved: this.#router.moved,
@@ -232,7 +226,7 @@ class PublisherPool implements Pool {
   }
 
   [access](): ClientAccess {
-    return this.#access
+    return this.#members.access
   }
 
   [asyncDisposeSymbol](): Promise<void> {
@@ -254,7 +248,7 @@ class PublisherPool implements Pool {
 
   // The first that is up is enough.
   async #firstRound(): Promise<void> {
-    const members = this.#connections.all
+    const members = this.#members.all
     try {
       await Promise.any(members.map((member) => member.connect(undefined)))
     } catch (error) {
@@ -286,10 +280,10 @@ class PublisherPool implements Pool {
     const { fallback } = this.#config
     const isEnded = this.#state === 'ended' && this.#failure === undefined
     if (isEnded || (fallback === undefined && this.#isOver))
-      return this.#access.refuse(topic, this.#closedError)
+      return this.#members.access.refuse(topic, this.#closedError)
     if (fallback === undefined) {
-      const story = `no connection of the pool is up:\n${storyOf(this.#connections.all, 4)}`
-      return this.#access.refuse(topic, new MqttError('ERR_NO_HEALTHY_PUBLISHERS', story))
+      const story = `no connection of the pool is up:\n${this.#members.story(4)}`
+      return this.#members.access.refuse(topic, new MqttError('ERR_NO_HEALTHY_PUBLISHERS', story))
     }
     this.#fallback += 1
     return tolerant(fallback.publish(topic, payload, options) as Promise<Receipt>)
@@ -316,7 +310,7 @@ class PublisherPool implements Pool {
     const what = last
       ? 'as all others: the pool is closed'
       : 'and is replaced while another one is up'
-    this.#connections.listeners.handleEnded(
+    this.#members.listeners.handleEnded(
       member,
       `connection ${name} of the pool has ended, ${what}`,
       this.#awaited > 0,
@@ -345,12 +339,12 @@ class PublisherPool implements Pool {
   }
 
   get #isUp(): boolean {
-    return this.#connections.all.some(({ up }) => up)
+    return this.#members.all.some(({ up }) => up)
   }
 
   // Members end before the pool's callback runs.
   get #isOver(): boolean {
-    return this.#connections.all.every(({ client }) => client.state === 'closed')
+    return this.#members.all.every(({ client }) => client.state === 'closed')
   }
 
   get #stopping(): boolean {
@@ -359,7 +353,7 @@ class PublisherPool implements Pool {
 
   get #closedError(): MqttError {
     const cause =
-      this.#failure ?? this.#connections.all.findLast(({ error }) => error !== undefined)?.error
+      this.#failure ?? this.#members.all.findLast(({ error }) => error !== undefined)?.error
     const why =
       cause === undefined
         ? 'it was ended by disconnect() or drain()'

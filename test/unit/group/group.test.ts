@@ -1,5 +1,5 @@
 /** Groups of brokers, on the virtual clock. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { MqttError } from '../../../src/errors.js'
 import { groupOf } from '../../../src/group/broker-group.js'
 import { poolOf } from '../../../src/pool/publisher-pool.js'
@@ -134,6 +134,33 @@ describe('connecting', () => {
     })
   })
 
+  it.each(['parallel', 'sequential'] as const)('%s: an abort ends the wait', async (mode) => {
+    await rig.start('a', 'b')
+    const group = rig.group({ names: ['a', 'b'] })
+    expect(await endOf(group.connect({ signal: AbortSignal.abort() }))).toBe('ERR_ABORTED')
+    expect(group.state).toBe('idle')
+    const abort = new AbortController()
+    const dialled: string[] = []
+    group.on('dial', ({ member }) => dialled.push(member))
+    const mend = rig.cut('a')
+    const connecting = endOf(group.connect({ mode, signal: abort.signal }))
+    abort.abort()
+    expect(await connecting).toBe('ERR_ABORTED')
+    mend()
+    await rig.world.pass(120_000)
+    expect(new Set(dialled)).toEqual(new Set(mode === 'parallel' ? ['a', 'b'] : ['a']))
+    expect(group.stats()).toMatchObject({ up: mode === 'parallel' ? 2 : 1 })
+  })
+
+  it('says that it was ended where that came first', async () => {
+    await rig.start('a')
+    const group = rig.group({ names: ['a'] })
+    const connecting = endOf(group.connect())
+    const writable = endOf(group.writable)
+    await rig.world.until(group.disconnect())
+    expect([await connecting, await writable]).toEqual(['ERR_CLOSED', 'ERR_CLOSED'])
+  })
+
   it('one after the other, where that is asked for', async () => {
     await rig.start('a', 'b', 'c')
     const group = rig.group({ names: ['a', 'b', 'c'] })
@@ -146,7 +173,7 @@ describe('connecting', () => {
 })
 
 describe('broadcast', () => {
-  it('reaches every member, and tells how it ended at each', async () => {
+  it('reaches every member, and reports how it ended at each', async () => {
     const group = await rig.up(['eu', 'us'])
     const receipt = await group.publish('t', 'x', { qos: 1 })
     expect(receipt.members).toMatchObject({
@@ -158,12 +185,14 @@ describe('broadcast', () => {
       us: 'fulfilled',
     })
     expect(rig.arrived).toEqual({ eu: ['t x'], us: ['t x', 't y'] })
+    for (const members of [[], 'us', ['u s']])
+      expect(await endOf(group.publish('t', 'y', { members } as never))).toBe('ERR_INVALID_OPTION')
     expect(group.post('t', 'z')).toBe(true)
     await rig.world.pass(1)
     expect(rig.arrived).toEqual({ eu: ['t x', 't z'], us: ['t x', 't y', 't z'] })
   })
 
-  it('fulfils if one takes it, and tells the others as not connected', async () => {
+  it('fulfils if one takes it, and reports the others as not connected', async () => {
     const group = await rig.up(['eu', 'us'])
     rig.cut('us')
     await rig.world.pass(1)
@@ -326,6 +355,28 @@ describe('one member for each publish', () => {
     expect(await endOf(group.publish('t', 'x', { members: ['a'] }))).toBe('ERR_INVALID_OPTION')
   })
 
+  it.each(['round-robin', 'hash'] as const)('%s: post() gives it to one', async (routing) => {
+    const group = await rig.up(['a', 'b'], { routing })
+    expect([group.post('t', '1'), group.post('t', '2')]).toEqual([true, true])
+    await rig.world.pass(1)
+    const counts = Object.values(rig.arrived).map((texts) => texts.length)
+    expect(counts.sort()).toEqual(routing === 'hash' ? [0, 2] : [1, 1])
+    for (const name of ['a', 'b']) rig.cut(name)
+    await rig.world.pass(1)
+    expect(group.post('t', '3')).toBe(false)
+  })
+
+  it('round-robin: passes over one that does not answer, as long as another one does', async () => {
+    const group = await rig.up(['a', 'b'], { stalledAfter: 30 })
+    rig.hushed.add('a')
+    void group.publish('t', '0', { qos: 1 })
+    await rig.world.pass(30)
+    expect(group.stats()).toMatchObject({ up: 2, healthy: 1 })
+    const to = async () =>
+      Object.keys((await group.publish('t', 'x', { routing: 'round-robin' })).members)
+    expect([await to(), await to()]).toEqual([['b'], ['b']])
+  })
+
   it.each(['wait', 'move'] as const)('by hash, topics of a lost member %s', async (onLost) => {
     await rig.start('a', 'b', 'c')
     const group = rig.group({ names: ['a', 'b', 'c'], routing: 'hash', onLost })
@@ -434,6 +485,28 @@ describe('members that come and go', () => {
     expect([group.members().length, first.granted.length, second.granted.length]).toEqual([2, 2, 2])
   })
 
+  it('without any, writable waits for the next one; events of one that has gone are not emitted', async () => {
+    const group = await rig.up(['a'])
+    const states: string[] = []
+    group.on('state', ({ member, state }) => states.push(`${member} ${state}`))
+    const { client } = group.member('a') as { client: { on(type: 'drop', call: () => void): void } }
+    await group.remove('a')
+    expect(states).toEqual(['a disconnecting', 'a closed'])
+    const heard = vi.fn()
+    group.on('drop', heard)
+    ;(client as unknown as { publish(topic: string, payload: string): Promise<void> })
+      .publish('t', 'x')
+      .catch(() => undefined)
+    let ready = false
+    const writable = group.writable.then(() => {
+      ready = true
+    })
+    await rig.world.pass(1000)
+    expect([ready, heard.mock.calls.length]).toEqual([false, 0])
+    await group.add('a', { url: 'memory://b', transport: rig.link('a') })
+    await rig.world.until(writable)
+  })
+
   it('one that is removed ends when what it has in flight is acknowledged; its topics go on elsewhere, behind that', async () => {
     const group = await rig.up(['a', 'b'], { routing: 'hash' })
     rig.hushed.add('b')
@@ -514,7 +587,9 @@ describe('members that come and go', () => {
     await rig.world.pass(100)
     rig.hushed.clear()
     rig.cut('b')()
+    const since = rig.world.now()
     await rig.world.until(Promise.all([drained, removed]))
+    expect(rig.world.now() - since).toBeLessThan(400_000)
     expect(new Set(await Promise.all([...first, ...second]))).toEqual(new Set(['fulfilled']))
     for (const topic of topics) expect(rig.arrived['a']).toContain(`${topic} 2`)
     expect(group.state).toBe('closed')

@@ -1,14 +1,14 @@
 /** What a group reads: fairly from all members, acknowledged as with one client, without duplicates where that is asked for. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Duplicates } from '../../../src/group/duplicates.js'
-import { Merge } from '../../../src/group/merge.js'
+import { Merge } from '../../../src/group/subscription.js'
 import type {
   Group,
   GroupMember,
   GroupMessage,
   GroupSubscription,
 } from '../../../src/group/types.js'
-import { Readiness } from '../../../src/members/standing.js'
+import { Readiness } from '../../../src/members/members.js'
 import { endOf, GroupRig } from './rig.js'
 
 let rig: GroupRig
@@ -56,7 +56,7 @@ describe('a subscription', () => {
     )
   })
 
-  it('acknowledges a message when the next one is asked for, whoever that comes from, and none that nobody was given', async () => {
+  it('acknowledges a message when the next one of any member is asked for, and none that no reader was given', async () => {
     const settled: string[] = []
     const subscription = await group.subscribe('t', { qos: 1 })
     for (const name of ['a', 'b']) watch(name, settled)
@@ -298,6 +298,73 @@ describe('a subscription', () => {
     expect(settled).toEqual([])
   })
 
+  it('a loop that is left ends it on every member; a second one meanwhile is refused', async () => {
+    const subscription = await group.subscribe('t', { qos: 1 })
+    expect(() => subscription.batches(0)).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
+    )
+    send('a', '1', '2')
+    send('b', '1')
+    await rig.world.pass(1)
+    expect([subscription.size, subscription.dropped]).toEqual([3, 0])
+    for await (const batch of subscription.batches(1)) {
+      expect(batch.map(textOf)).toEqual(['a 1'])
+      expect(() => subscription[Symbol.asyncIterator]()).toThrow(
+        expect.objectContaining({ code: 'ERR_CONCURRENT_NEXT' }),
+      )
+      break
+    }
+    await rig.world.pass(1)
+    expect(await subscription.next()).toBeUndefined()
+    for (const { client } of group.members())
+      expect((client as unknown as { toJSON(): object }).toJSON()).toMatchObject({
+        subscriptions: 0,
+      })
+  })
+
+  it('counts what each member drops, and what was taken for a reader that got another message', async () => {
+    const subscription = await group.subscribe('t', { qos: 0, buffer: 1, overflow: 'drop-newest' })
+    const first = subscription.next()
+    for (const name of ['a', 'b'])
+      for (const payload of ['1', '2', '3', '4'])
+        rig.brokers[name]?.publish({ topic: 't', payload })
+    await rig.world.pass(1)
+    const got = [textOf(await first)]
+    const { size, dropped } = subscription
+    for (let message = subscription.read(); message !== undefined; message = subscription.read())
+      got.push(textOf(message))
+    expect([got.length, got.length + dropped, subscription.size]).toEqual([size + 1, 8, 0])
+    expect(dropped).toBeGreaterThan(1)
+  })
+
+  it('next() leaves no listener when it has got a message', async () => {
+    const subscription = await group.subscribe('t', { qos: 1 })
+    const { pending } = rig.world.clock
+    const { signal } = new AbortController()
+    const forget = vi.spyOn(signal, 'removeEventListener')
+    const next = subscription.next({ timeout: 1000, signal })
+    expect(rig.world.clock.pending).toBe(pending + 1)
+    send('a', '1')
+    await rig.world.pass(1)
+    expect(textOf(await next)).toBe('a 1')
+    expect(forget).toHaveBeenCalledOnce()
+    send('b', '1')
+    await rig.world.pass(1)
+    expect(await endOf(subscription.next({ signal: AbortSignal.abort() }))).toBe('ERR_ABORTED')
+    expect(await endOf(subscription.next({ timeout: -1 }))).toBe('ERR_INVALID_OPTION')
+    expect(textOf(subscription.read())).toBe('b 1')
+  })
+
+  it.each(['detach', 'asyncDispose'] as const)('%s ends the wait of its reader', async (how) => {
+    const subscription = await group.subscribe('t', { qos: 1 })
+    const waiting = subscription.next()
+    if (how === 'detach') subscription.detach()
+    else await subscription[Symbol.asyncDispose]()
+    expect(await waiting).toBeUndefined()
+    await group.add('c', { url: 'memory://b', transport: rig.link('a') })
+    expect(subscription.granted.map(({ member }) => member)).not.toContain('c')
+  })
+
   it('unsubscribes on every member', async () => {
     const subscription = await group.subscribe('t', { qos: 1 })
     await subscription.unsubscribe()
@@ -327,7 +394,7 @@ describe('listen', () => {
     expect(seen).toHaveLength(4)
   })
 
-  it('a duplicate is left out; one whose handler failed is tried again, and is none', async () => {
+  it('a duplicate is left out; one whose handler failed is tried again, and does not count as one', async () => {
     const seen: string[] = []
     const handle = (message: GroupMessage): void => {
       if (seen.push(textOf(message)) === 1) throw new Error('again')
@@ -340,6 +407,41 @@ describe('listen', () => {
     await rig.world.pass(1)
     expect(seen).toEqual(['a 1', 'a 1'])
     expect(handling.duplicates).toBe(1)
+  })
+
+  it.each(['detach', 'unsubscribe', 'asyncDispose'] as const)(
+    '%s ends it on every member, the one that waits for its connection too',
+    async (how) => {
+      const late = rig.group({ names: ['a', 'b'], shared: { clientId: 'l' } })
+      const mend = rig.cut('b')
+      await rig.world.until(late.connect())
+      const seen: string[] = []
+      const handling = await late.listen('t', (message) => void seen.push(textOf(message)))
+      if (how === 'detach') handling.detach()
+      else if (how === 'unsubscribe') await handling.unsubscribe()
+      else await handling[Symbol.asyncDispose]()
+      mend()
+      await rig.world.until(() => late.stats().up === 2)
+      await rig.world.until(handling.done)
+      for (const name of ['a', 'b']) rig.brokers[name]?.publish({ topic: 't', payload: 'x' })
+      await rig.world.pass(1)
+      expect(seen).toEqual([])
+    },
+  )
+
+  it.each([
+    ['before the call', true],
+    ['while it waits for a grant', false],
+  ])('a signal that aborts %s ends the wait', async (_, early) => {
+    const late = rig.group({ names: ['a'], shared: { clientId: 'l' } })
+    const abort = new AbortController()
+    if (early) abort.abort()
+    const calls = [
+      late.listen('t', () => undefined, { signal: abort.signal }),
+      late.subscribe('t', { signal: abort.signal }),
+    ].map(endOf)
+    abort.abort()
+    expect(await Promise.all(calls)).toEqual(['ERR_ABORTED', 'ERR_ABORTED'])
   })
 
   it('done settles when every member has ended', async () => {
@@ -361,22 +463,21 @@ describe('listen', () => {
 
 function merging(): Merge {
   const time = () => rig.world.clock
-  return new Merge(
-    true,
-    false,
-    new Duplicates(undefined, { total: { duplicates: 0 }, time, standing: new Readiness() }),
-    time,
-  )
+  const common = { total: { duplicates: 0 }, time, readiness: new Readiness() }
+  return new Merge(true, false, new Duplicates(undefined, common), common)
 }
 
-it('what tells nothing of itself is acknowledged all the same', () => {
+it('a subscription without internals is acknowledged all the same', () => {
   const merge = merging()
   const acked: number[] = []
   const waiting = [1, 2, 3].map((number) => ({ number, ack: () => acked.push(number) > 0 }))
-  merge.add({ name: 'a', up: true, client: {} }, {
-    ready: Promise.resolve(),
-    read: () => waiting.shift(),
-  } as never)
+  merge.add(
+    { name: 'a', up: true, client: {} } as never,
+    {
+      ready: Promise.resolve(),
+      read: () => waiting.shift(),
+    } as never,
+  )
   expect([merge.read(), merge.more(), acked.length]).toMatchObject([
     { number: 1, member: 'a' },
     { number: 2 },
@@ -387,14 +488,17 @@ it('what tells nothing of itself is acknowledged all the same', () => {
   expect([merge.read(), acked]).toEqual([undefined, [1, 2, 3]])
 })
 
-it('nothing overtakes a message that a client was asked for, though nobody waits for it any more', async () => {
+it('nothing overtakes a message that a client was asked for, though no reader waits for it any more', async () => {
   const merge = merging()
   const later = [{ ack: () => true }]
-  merge.add({ name: 'a', up: true, client: {} }, {
-    ready: Promise.resolve(),
-    next: () => new Promise(() => undefined),
-    read: () => later.shift(),
-  } as never)
+  merge.add(
+    { name: 'a', up: true, client: {} } as never,
+    {
+      ready: Promise.resolve(),
+      next: () => new Promise(() => undefined),
+      read: () => later.shift(),
+    } as never,
+  )
   const asking = new AbortController()
   const outcome = endOf(merge.wait({ signal: asking.signal }))
   asking.abort()

@@ -38,15 +38,15 @@ const ways = ['listen', 'for await'].flatMap((way) =>
 
 it.each(ways)('%s at QoS %i: %s() waits for the turn, and acknowledges', async (way, qos, end) => {
   const { ended } = await slowReader(way, qos)
-  const told: unknown[] = []
+  const reasonCodes: unknown[] = []
   const deliver = (_: unknown, settled: Promise<{ reasonCode?: number }>): void =>
-    void settled.then(({ reasonCode }) => told.push(reasonCode))
+    void settled.then(({ reasonCode }) => reasonCodes.push(reasonCode))
   const { client } = group.member('a') as GroupMember
   ;(client as unknown as { use(hooks: object): void }).use({ deliver })
   rig.brokers['a']?.publish({ topic: 't', payload: 'x', qos })
   await rig.world.pass(50)
   await rig.world.until(end === 'remove' ? group.remove('a') : group[end]())
-  expect([ended, told]).toEqual([['a'], [0]])
+  expect([ended, reasonCodes]).toEqual([['a'], [0]])
 })
 
 describe('a member that was removed', () => {
@@ -62,7 +62,7 @@ describe('a member that was removed', () => {
       expect(granted.map(({ member }) => member)).toEqual(['a', 'b'])
   })
 
-  it('of those that were asked the last one: whoever came meanwhile may grant it', async () => {
+  it('of those that were asked the last one: one that came meanwhile may grant it', async () => {
     const late = rig.group({ names: ['a'], shared: { clientId: 'h' } })
     rig.cut('a')
     const first = late.connect().catch(() => undefined)
@@ -93,6 +93,19 @@ describe('a member that was removed', () => {
     ).toEqual([['b'], ['b']])
     mend()
     await rig.world.until(hung.disconnect())
+  })
+
+  it('was the last: what is left then ends at once', async () => {
+    const left = await group.listen('t', () => undefined)
+    const detached = await group.listen('t', () => undefined)
+    const subscription = await group.subscribe('t')
+    const waiting = subscription.next()
+    for (const name of ['a', 'b']) await group.remove(name)
+    await left.unsubscribe()
+    detached.detach()
+    await subscription.unsubscribe()
+    subscription.detach()
+    expect(await Promise.all([left.done, detached.done, waiting])).toEqual(Array(3).fill(undefined))
   })
 
   it('may have been the last: what reads on all waits for the next one', async () => {

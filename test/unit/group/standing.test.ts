@@ -15,7 +15,7 @@ afterEach(() => rig.stop())
 const takenOver = (name: string) => rig.brokers[name]?.disconnect(`g-${name}`, 0x8e)
 
 describe('a member that has ended for good', () => {
-  it('is told as an event and in the log, and left out', async () => {
+  it('is reported as an event and in the log, and left out', async () => {
     const lines: string[] = []
     const group = await rig.up(['a', 'b'], {
       shared: { clientId: 'g', logger: { warn: (line) => lines.push(line) } },
@@ -68,6 +68,25 @@ describe('a member that has ended for good', () => {
       group.disconnect(),
     ])
       expect(await endOf(call)).toBe('fulfilled')
+  })
+
+  it('its error reaches each listener, though one throws, and is printed where there is none', async () => {
+    const lines: string[] = []
+    const log = (line: string): void => void lines.push(line)
+    const group = await rig.up(['a', 'b'], {
+      shared: { clientId: 'g', logger: { warn: log, error: log } },
+    })
+    const heard: string[] = []
+    group.on('error', () => {
+      throw new Error('mine')
+    })
+    group.on('error', ({ member }) => heard.push(member), { once: true })
+    for (const name of ['b', 'a']) {
+      takenOver(name)
+      await rig.world.pass(1)
+    }
+    expect(heard).toEqual(['b'])
+    expect(lines.filter((line) => line.includes("listener of 'error' threw"))).toHaveLength(2)
   })
 
   it('ends the wait for writable', async () => {
@@ -127,6 +146,18 @@ describe('a member that is down', () => {
     expect(group.member('b')?.healthy).toBe(true)
   })
 
+  it('gave up one of two publishes: it does not answer still', async () => {
+    const group = await rig.up(['a', 'b'], { stalledAfter: 30 })
+    rig.hushed.add('b')
+    const abort = new AbortController()
+    for (const options of [{ signal: abort.signal }, {}])
+      void group.publish('t', 'x', { qos: 1, ...options })
+    await rig.world.pass(30)
+    abort.abort()
+    await rig.world.pass(1)
+    expect(group.member('b')).toMatchObject({ inFlight: 1, healthy: false, state: 'connected' })
+  })
+
   it('two that do not answer are disconnected at the same time', async () => {
     const group = await rig.up(['a', 'b'])
     for (const name of ['a', 'b']) rig.hushed.add(name)
@@ -180,6 +211,53 @@ describe('a duplicate', () => {
     expect(seen).toEqual(['a', 'b'])
   })
 
+  it('without a key is none; one whose handler throws at once is handled by another member', async () => {
+    const group = await rig.up(['a', 'b'])
+    const seen: string[] = []
+    const given = { ...deduplicate, key: ({ retain }: GroupMessage) => (retain ? 1 : undefined) }
+    const plain = await group.listen('t', ({ member }) => void seen.push(member), {
+      qos: 1,
+      deduplicate: given,
+    })
+    feed('a', 'b')
+    await rig.world.pass(1)
+    expect([seen, plain.duplicates]).toEqual([['a', 'b'], 0])
+    await plain.unsubscribe()
+    seen.length = 0
+    const fail = ({ member }: GroupMessage) => {
+      if (seen.push(member) === 1) throw new Error('no')
+      return Promise.resolve()
+    }
+    const failing = await group.listen('t', fail, { qos: 1, deduplicate, onError: 'reject' })
+    feed('a')
+    await rig.world.pass(1)
+    feed('b')
+    await rig.world.pass(1)
+    feed('a')
+    await rig.world.pass(1)
+    expect([seen, failing.duplicates]).toEqual([['a', 'b'], 1])
+  })
+
+  it('that comes when the window is over, while the first is handled still, is handled; others wait for that', async () => {
+    const group = await rig.up(['a', 'b'])
+    const ends: (() => void)[] = []
+    const handling = await group.listen('t', () => new Promise<void>((end) => ends.push(end)), {
+      qos: 1,
+      concurrency: 3,
+      order: 'none',
+      deduplicate: { ...deduplicate, window: 100 },
+    })
+    feed('a', 'b')
+    await rig.world.pass(100)
+    expect(ends).toHaveLength(1)
+    feed('a')
+    await rig.world.pass(1)
+    expect([ends.length, handling.duplicates]).toEqual([2, 0])
+    ends[1]?.()
+    await rig.world.pass(1)
+    expect([ends.length, handling.duplicates, group.stats().duplicates]).toEqual([2, 1, 1])
+  })
+
   it('in the batch of its message is acknowledged with that', async () => {
     const group = await rig.up(['a', 'b'], { shared: { clientId: 'g' } })
     const subscription = await group.subscribe('t', { qos: 1, deduplicate })
@@ -217,16 +295,16 @@ describe('what a group refuses', () => {
     )
   })
 
-  it('a payload that is none of its kind is told by the member that it came to', async () => {
+  it('a payload that cannot be decoded is reported by the member that it came to', async () => {
     const group = await rig.up(['a', 'b'])
-    const told: unknown[] = []
-    group.on('invalid', ({ member, topic }) => told.push([member, topic]))
+    const reported: unknown[] = []
+    group.on('invalid', ({ member, topic }) => reported.push([member, topic]))
     await channel('typed', json<unknown>())
       .on(group)
       .listen(() => undefined)
     rig.brokers['b']?.publish({ topic: 'typed', payload: '{' })
     await rig.world.pass(1)
-    expect(told).toEqual([['b', 'typed']])
+    expect(reported).toEqual([['b', 'typed']])
   })
 
   it('a callback is a fault of the program', async () => {

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { silent } from '../../../src/common/abort.js'
 import { Asked } from '../../../src/members/asked.js'
-import type { Time } from '../../../src/members/time.js'
+import type { Time } from '../../../src/members/member.js'
 
 it('its wait ends as long after the call as its ttl says, whenever the wait begins', () => {
   let now = 1_000_000

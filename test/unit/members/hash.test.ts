@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { fnv1a, weight } from '../../../src/members/hash.js'
+import { fnv1a, weight } from '../../../src/members/router.js'
 
 it.each([
   ['', 0x811c9dc5],
@@ -7,6 +7,14 @@ it.each([
   ['b', 0xe70c2de5],
   ['foobar', 0xbf9cf968],
 ])('fnv1a of %j is that of the published table', (text, hash) => expect(fnv1a(text)).toBe(hash))
+
+// Programs of different versions must agree on the member of a topic.
+it.each([
+  ['a', 't', 1688881513],
+  ['eu', '', 1060333821],
+])('the weight of member %j for topic %j never changes', (name, topic, value) =>
+  expect(weight(fnv1a(name), fnv1a(topic))).toBe(value),
+)
 
 const preferred = (names: readonly string[], topic: string): string =>
   names.reduce((best, name) =>

@@ -1,6 +1,6 @@
 /** Whose time a member has. */
 import { expect, it } from 'vitest'
-import { timeOf } from '../../../src/members/time.js'
+import { timeOf } from '../../../src/members/member.js'
 import { poolOf } from '../../../src/pool/publisher-pool.js'
 import { VirtualWorld } from '../../../src/testing/virtual-world.js'
 

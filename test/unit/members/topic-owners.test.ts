@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest'
 import { aborted, type Deferred, deferred, onAbort } from '../../../src/common/abort.js'
 import { type Call, TopicOwners } from '../../../src/members/topic-owners.js'
+import { WaitingRoom } from '../../../src/members/waiting.js'
 
 class Rig {
   readonly sent: {
@@ -13,11 +14,14 @@ class Rig {
   readonly gone = new Set<string>()
   moves = false
   #number = 0
-  readonly owners = new TopicOwners<string>({
-    choose: () => this.up[0],
-    takes: (member) => !this.gone.has(member),
-    leaves: (member) => this.moves && !this.up.includes(member),
-  })
+  readonly owners = new TopicOwners<string>(
+    {
+      choose: () => this.up[0],
+      takes: (member) => !this.gone.has(member),
+      leaves: (member) => this.moves && !this.up.includes(member),
+    },
+    new WaitingRoom(),
+  )
 
   run(text: string, signal?: AbortSignal): Promise<string> {
     this.#number += 1
@@ -135,11 +139,10 @@ it('lets no more than 10,000 calls wait', async () => {
 })
 
 it('a call that throws rejects, and those behind it go on', async () => {
-  const owners = new TopicOwners<string>({
-    choose: () => 'a',
-    takes: () => true,
-    leaves: () => false,
-  })
+  const owners = new TopicOwners<string>(
+    { choose: () => 'a', takes: () => true, leaves: () => false },
+    new WaitingRoom(),
+  )
   const fail = (): Promise<string> => {
     throw new TypeError('no promise')
   }

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { BaseClient } from '../../../src/client/client.js'
 import type { Platform } from '../../../src/client/platform.js'
 import type { MqttError } from '../../../src/errors.js'
-import { accessOf } from '../../../src/members/access.js'
+import { accessOf } from '../../../src/members/member.js'
 import { poolOf } from '../../../src/pool/publisher-pool.js'
 import type { Pool, PoolOptions } from '../../../src/pool/types.js'
 import { openQueue } from '../../../src/queue/index.js'
@@ -365,6 +365,7 @@ it('before the first connection no more messages wait than one client may have q
   const pool = makePool({ size: 2, options: { outbound: { maxQueuedMessages: 100 } } })
   const ends = Array.from({ length: 200 }, () => codeOf(pool.publish('a', 'x')))
   expect(pool.stats().queued).toBe(100)
+  expect(await codeOf(pool.publish('a', 'x', { overflow: 'drop-newest' }))).toBe('ERR_DROPPED')
   await pool.disconnect()
   expect((await Promise.all(ends)).filter((end) => end === 'ERR_QUEUE_FULL')).toHaveLength(100)
 })
@@ -391,7 +392,7 @@ it('what waits for a connection that leaves has the limits of a client', async (
   expect(await Promise.all(second)).toContain('ERR_QUEUE_FULL')
 })
 
-it('drain() waits for a connection, and no longer than it was told to', async () => {
+it('drain() waits for a connection, and no longer than its timeout', async () => {
   world.cut()
   const pool = makePool({ size: 2 })
   const sent = codeOf(pool.publish('a', 'x', { qos: 1 }))
@@ -466,6 +467,65 @@ it.each([
   await pool.disconnect()
 })
 
+it.each<[string, () => number, number]>([
+  ['its own', () => 700, 700],
+  ['none', () => Number.NaN, 30_000],
+  ['less than none', () => -1, 30_000],
+  [
+    'an error',
+    () => {
+      throw new Error('mine')
+    },
+    30_000,
+  ],
+])('a backoff that gives %s: the replacement comes after %s, %i ms', async (_, backoff, delay) => {
+  const pool = await upPool({ size: 2, clientId: 'p', options: { reconnect: { backoff } } })
+  world.broker.disconnect('p-pub-1', 0x8e)
+  await world.pass(delay - 5)
+  expect(pool.stats().up).toBe(1)
+  await world.pass(10)
+  expect(pool.stats().up).toBe(2)
+})
+
+it('the delays of replacements start again behind a connection that has lasted', async () => {
+  const attempts: number[] = []
+  const backoff = (attempt: number): number => {
+    attempts.push(attempt)
+    return 10
+  }
+  const reconnect = { backoff, stableAfter: 5000 }
+  const pool = await upPool({ size: 2, clientId: 'p', options: { reconnect } })
+  for (const lasted of [0, 0, 4000, 5000, 0]) {
+    await world.pass(lasted)
+    world.broker.disconnect('p-pub-1', 0x8e)
+    await world.until(() => pool.stats().up === 1)
+    await world.until(() => pool.stats().up === 2)
+  }
+  expect(attempts).toEqual([1, 2, 3, 1, 2])
+})
+
+it('a replacement that cannot be made is tried again; none is made while no connection is up', async () => {
+  let fails = false
+  const clientId = (n: number): string => {
+    if (fails) throw new Error('mine')
+    return `p${n}`
+  }
+  const reconnect = { backoff: () => 10 }
+  const pool = await upPool({ size: 2, clientId, options: { reconnect } })
+  fails = true
+  world.broker.disconnect('p1', 0x8e)
+  await world.pass(100)
+  const error = { code: 'ERR_NOT_CONNECTED', message: expect.stringContaining('mine') }
+  expect(pool.members()[0]).toMatchObject({ state: 'closed', error })
+  fails = false
+  const mend = world.cut('p2')
+  await world.pass(1000)
+  expect(pool.members().map(({ state }) => state)).toEqual(['closed', 'reconnecting'])
+  mend()
+  await world.pass(100)
+  expect([pool.stats().up, clientIds(pool)]).toEqual([2, ['p1', 'p2']])
+})
+
 it('resize() takes those that have ended or are not up before healthy ones', async () => {
   const pool = await upPool({ size: 3, clientId: 'p' })
   world.broker.disconnect('p-pub-1', 0x8e)
@@ -532,7 +592,7 @@ it('what a pool cannot do is refused by name, typed too', async () => {
   expect(drops).toEqual([['t', 'ERR_INVALID_PAYLOAD']])
 })
 
-it('what it refuses before a client has it is told where what a client refuses is', async () => {
+it('what it refuses before a client has it is reported as what a client refuses', async () => {
   world.cut()
   const pool = makePool({
     size: 2,
@@ -619,7 +679,7 @@ it('gives what a client that ended has not sent to another one', async () => {
   await world.until(Promise.all(sent))
   cut()
   const ends = await Promise.all(sent)
-  // What was sent may have arrived, and is told; nothing waits for ever.
+  // What was sent may have arrived, and is reported; nothing waits for ever.
   for (const [index, end] of ends.entries())
     if (end === 'fulfilled') expect(texts).toContain(`s${index}`)
   expect(ends.filter((end) => end === 'fulfilled').length).toBeGreaterThan(10)
@@ -645,7 +705,9 @@ it('drain() sends what waits for a connection that leaves', async () => {
   expect(late).toEqual([false, 'ERR_CLOSED', 'ERR_CLOSED'])
   await world.pass(100)
   mend()
+  const since = world.now()
   await world.until(Promise.all([drained, shrunk]))
+  expect(world.now() - since).toBeLessThan(400_000)
   expect(new Set(await Promise.all([...first, ...second]))).toEqual(new Set(['fulfilled']))
   for (const topic of topics) expect([...new Set(by.get(topic))]).toEqual(['1', '2'])
 })
@@ -663,7 +725,7 @@ it.each(['disconnect', 'drain'] as const)('%s() waits as long as its timeout', a
   expect(await Promise.all(open)).toEqual(['fulfilled', 'ERR_CLOSED'])
 })
 
-it('tells events with the name of the connection, those of later connections too', async () => {
+it('emits events with the name of the connection, those of later connections too', async () => {
   const pool = makePool({ size: 1 })
   const seen: string[] = []
   const stop = pool.on('connect', ({ member }) => seen.push(member))
@@ -681,6 +743,40 @@ it('tells events with the name of the connection, those of later connections too
   await pool.resize(5)
   await world.pass(1)
   expect(once).toHaveLength(1)
+})
+
+it('a callback is refused; resize() alone connects nothing', async () => {
+  const pool = makePool({ size: 1 })
+  const { publish, post } = pool as unknown as Record<string, (...given: unknown[]) => unknown>
+  await expect(publish?.call(pool, 'a', 'x', {}, () => undefined)).rejects.toThrow(/await/)
+  expect(() => post?.call(pool, 'a', 'x', () => undefined)).toThrow(/no callback/)
+  expect(() => post?.call(pool, 'a', 'x', {})).toThrow(/no options/)
+  await pool.resize(2)
+  await world.pass(1000)
+  expect([pool.state, pool.size]).toEqual(['idle', 2])
+})
+
+it('what is wrong with many connections is said of the first ones', async () => {
+  world.cut()
+  const pool = makePool({ size: 6, offline: 'reject' })
+  await world.until(codeOf(pool.connect()))
+  await expect(pool.publish('a', 'x')).rejects.toThrow(/pub-4: [^\n]*\n…$/)
+  await pool.resize(4)
+  await expect(pool.publish('a', 'x')).rejects.toThrow(/pub-4: [^…]*$/)
+})
+
+it('drain() ends with its signal, though something waits', async () => {
+  world.cut()
+  const pool = makePool({ size: 2 })
+  const sent = codeOf(pool.publish('a', 'x', { qos: 1 }))
+  const abort = new AbortController()
+  const since = world.now()
+  const drained = codeOf(pool.drain({ timeout: 60_000, signal: abort.signal }))
+  await world.pass(100)
+  abort.abort()
+  await world.until(drained)
+  expect([await sent, pool.state]).toEqual(['ERR_CLOSED', 'closed'])
+  expect(world.now() - since).toBeLessThan(1000)
 })
 
 it.each(['a/#', '', 'a\0'])('topic %j is refused at once, though none is up', async (topic) => {

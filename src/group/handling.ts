@@ -1,29 +1,25 @@
 /**
  * The `listen` of several members as one: each member calls the handler by itself, for its own messages in order.
  */
-import type { Filters, Handling, ListenOptions, Subscriber } from '../client/options/index.js'
+import type { Filters, Handling, ListenOptions } from '../client/options/index.js'
 import { type Deferred, deferred, onAbort, silent } from '../common/abort.js'
 import { asyncDisposeSymbol } from '../common/dispose.js'
-import { membersError } from '../members/failure.js'
-import { granting, leaving } from './answers.js'
-import { Duplicates, type GroupCommon } from './duplicates.js'
-import { type Departure, type MergedMember, named } from './merge.js'
+import type { Member } from '../members/member.js'
+import { Duplicates } from './duplicates.js'
 import type { CheckedReading } from './options.js'
+import {
+  type Departure,
+  type GroupCommon,
+  named,
+  type ReadingMember,
+  type Source,
+  Sources,
+} from './sources.js'
 import type { GroupGrant, GroupHandling, GroupMessage } from './types.js'
 
-/** A member that calls handlers. */
-export interface ListeningMember extends MergedMember {
-  readonly client: Pick<Subscriber, 'listen'>
-}
-
-interface Source {
-  readonly member: ListeningMember
+interface ListeningSource extends Source {
   readonly begun: Promise<Handling>
-  handling: Handling | undefined
-  /** It has ended: with an error, or undefined. */
-  end: { readonly error: unknown } | undefined
-  /** Its member was removed. */
-  leaving: boolean
+  from: Handling | undefined
 }
 
 /** The implementation of {@link GroupHandling}. */
@@ -34,14 +30,11 @@ export class MergedHandling implements GroupHandling {
   readonly #handler: (message: GroupMessage) => unknown
   readonly #reading: CheckedReading<ListenOptions>
   readonly #duplicates: Duplicates
-  readonly #group: GroupCommon
+  readonly #sources: Sources<ListeningSource>
   readonly #over: () => void
-  #sources: readonly Source[] = []
   readonly #done: Deferred<void> = deferred()
   readonly #stop = new AbortController()
   #left: 'unsubscribe' | 'detach' | undefined
-  /** No member comes any more. */
-  #last = false
 
   constructor(
     filters: Filters,
@@ -54,8 +47,8 @@ export class MergedHandling implements GroupHandling {
     this.#filters = filters
     this.#handler = handler
     this.#reading = reading
-    this.#group = group
     this.#duplicates = new Duplicates(reading.deduplicate, group)
+    this.#sources = new Sources(this.all, group)
     const { signal } = reading.options
     const forget = onAbort(signal, () => this.#stop.abort(signal?.reason))
     this.#over = () => {
@@ -65,24 +58,26 @@ export class MergedHandling implements GroupHandling {
   }
 
   /** Listens on a member, in any state of it. */
-  add(member: ListeningMember): void {
+  add(member: ReadingMember): void {
     if (this.#left !== undefined) return
-    const { options } = this.#reading
     const begun = silent(
       member.client.listen(
         this.#filters,
         (message) => this.#duplicates.handle(named(message, member.name), member, this.#handler),
-        {
-          ...options,
-          signal: this.#stop.signal,
-        },
+        { ...this.#reading.options, signal: this.#stop.signal },
       ),
     )
-    const source: Source = { member, begun, handling: undefined, end: undefined, leaving: false }
-    this.#sources = [...this.#sources, source]
-    const ended = (error?: unknown): void => this.#handleEnd(source, error)
+    const source: ListeningSource = {
+      member,
+      begun,
+      from: undefined,
+      end: undefined,
+      leaving: false,
+    }
+    this.#sources.put(source)
+    const ended = (error?: unknown): void => this.#handleEnded(source, error)
     begun.then((handling) => {
-      source.handling = handling
+      source.from = handling
       if (this.#left === 'detach') handling.detach()
       else if (this.#left === 'unsubscribe') void silent(handling.unsubscribe())
       handling.done.then(() => ended(), ended)
@@ -92,12 +87,7 @@ export class MergedHandling implements GroupHandling {
   /** Fulfils when the members that are connected have granted it. @throws AggregateError */
   async granting(): Promise<GroupHandling> {
     try {
-      await granting(
-        () => this.#sources,
-        ({ begun }) => begun,
-        this.#reading.require,
-        this.#group,
-      )
+      await this.#sources.granting(({ begun }) => begun, this.#reading.require)
       return this
     } catch (error) {
       void silent(this.unsubscribe())
@@ -106,9 +96,7 @@ export class MergedHandling implements GroupHandling {
   }
 
   get granted(): readonly GroupGrant[] {
-    return this.#sources.flatMap(({ member, handling }) =>
-      (handling?.granted ?? []).map((grant) => ({ ...grant, member: member.name })),
-    )
+    return this.#sources.granted
   }
 
   get duplicates(): number {
@@ -120,71 +108,56 @@ export class MergedHandling implements GroupHandling {
   }
 
   async unsubscribe(): Promise<void> {
-    await leaving(
-      this.#leave('unsubscribe'),
-      async ({ handling }) => handling?.unsubscribe(),
-      this.#group,
-    )
+    this.#leave('unsubscribe')
+    await this.#sources.leave(async ({ from }) => from?.unsubscribe())
   }
 
   detach(): void {
-    for (const { handling } of this.#leave('detach')) handling?.detach()
+    this.#leave('detach')
+    for (const { from } of this.#sources.all) from?.detach()
   }
 
   /** A member goes. Handlers that run for it end by themselves. */
-  remove(member: ListeningMember, how: Departure): void {
-    for (const source of this.#sources) {
-      if (source.member !== member) continue
-      source.leaving = true
-      if (how === 'refused') void silent(source.begun.then((handling) => handling.unsubscribe()))
-    }
+  remove(member: Member, how: Departure): void {
+    const removed = this.#sources.remove(member, how)
     if (how === 'leaving') return
+    if (how === 'refused')
+      for (const { begun } of removed) void silent(begun.then((handling) => handling.unsubscribe()))
     this.#duplicates.release(member)
-    this.#sources = this.#sources.filter((source) => source.member !== member)
     this.#look()
   }
 
   /** The group has ended: no member comes any more. */
   handleEnd(): void {
-    this.#last = true
+    this.#sources.complete()
     this.#look()
   }
 
   async [asyncDisposeSymbol](): Promise<void> {
-    await Promise.all(
-      this.#leave('unsubscribe').map(({ handling }) => handling?.[asyncDisposeSymbol]()),
-    )
+    this.#leave('unsubscribe')
+    await Promise.all(this.#sources.all.map(({ from }) => from?.[asyncDisposeSymbol]()))
   }
 
-  #leave(how: 'unsubscribe' | 'detach'): readonly Source[] {
+  #leave(how: 'unsubscribe' | 'detach'): void {
     this.#left ??= how
     // Those that wait for a connection end here.
     this.#stop.abort()
     this.#over()
-    this.#look()
-    return this.#sources
+    this.handleEnd()
   }
 
-  #handleEnd(source: Source, error: unknown): void {
+  #handleEnded(source: ListeningSource, error: unknown): void {
     source.end ??= { error: this.#left === undefined ? error : undefined }
     this.#duplicates.release(source.member)
-    if (source.leaving) this.#sources = this.#sources.filter((other) => other !== source)
     this.#look()
   }
 
-  // It is over when all have ended; without any, when none can come.
   #look(): void {
-    const sources = this.#sources
-    const waits = this.all && this.#left === undefined && !this.#last && sources.length === 0
-    if (waits || !sources.every(({ end }) => end !== undefined)) return
+    this.#sources.forget()
+    if (!this.#sources.over) return
     this.#over()
-    const failures = new Map(
-      sources.flatMap(({ member, end }) =>
-        end?.error === undefined ? [] : [[member.name, end.error] as const],
-      ),
-    )
-    if (failures.size > 0 && failures.size === sources.length)
-      this.#done.reject(membersError('ERR_CLOSED', 'every member has ended', failures))
-    else this.#done.resolve()
+    const { failure } = this.#sources
+    if (failure === undefined) this.#done.resolve()
+    else this.#done.reject(failure)
   }
 }
