@@ -12,39 +12,28 @@ import type { MqttError } from '../../src/errors.js'
 import type { ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import { frames, pause } from '../unit/client/across.js'
 import { failure, World } from '../unit/client/harness.js'
+import { block as blockOf, byte, field, frame, hexOf, uint } from '../unit/wire/hex.js'
 
 /** CONNACK without a session and with one. It offers no Subscription Identifiers, so that every byte of a SUBSCRIBE is known. */
 export const fresh = '20050000022900'
 export const resumed = '20050100022900'
 
-export const hex = (bytes: ArrayLike<number>): string =>
-  Buffer.from(Uint8Array.from(bytes)).toString('hex')
-export const u8 = (value: number): string => value.toString(16).padStart(2, '0')
-export const u16 = (value: number): string => value.toString(16).padStart(4, '0')
-export const u32 = (value: number): string => value.toString(16).padStart(8, '0')
+export { byte as u8, field, hexOf as hex, varint } from '../unit/wire/hex.js'
+export const u16 = (value: number): string => uint(2, value)
+export const u32 = (value: number): string => uint(4, value)
 
 /** UTF-8 bytes without their length. */
 export const raw = (value: string): string => Buffer.from(value, 'utf8').toString('hex')
 
-/** Bytes, given as hexadecimal text, behind their two-byte length (sections 1.5.4 and 1.5.6). */
-export const field = (bytes: string): string => u16(bytes.length / 2) + bytes
-
 /** A UTF-8 Encoded String. */
 export const text = (value: string): string => field(raw(value))
 
-/** A Variable Byte Integer in its shortest form (section 1.5.5). */
-export function varint(value: number): string {
-  return value < 128 ? u8(value) : u8((value % 128) + 128) + varint(Math.floor(value / 128))
-}
-
 /** A Property Length with what it announces. */
-export const block = (...properties: string[]): string =>
-  varint(properties.join('').length / 2) + properties.join('')
+export const block = (...properties: string[]): string => blockOf(properties.join(''))
 
 /** A packet: its first byte, and everything behind the Remaining Length. */
-export function packet(first: number, ...body: string[]): string {
-  return u8(first) + varint(body.join('').length / 2) + body.join('')
-}
+export const packet = (first: number, ...body: string[]): string =>
+  frame(byte(first), body.join(''))
 
 /** What stands behind the Remaining Length. */
 export function bodyOf(bytes: string): string {
@@ -63,7 +52,7 @@ export const identifierOf = (bytes: string): number =>
 
 /** CONNACK with properties. */
 export const connack = (properties: string, sessionPresent = 0, reasonCode = 0): string =>
-  packet(0x20, u8(sessionPresent), u8(reasonCode), block(properties))
+  packet(0x20, byte(sessionPresent), byte(reasonCode), block(properties))
 
 /** PUBLISH; `first` says DUP, QoS and RETAIN, an identifier of 0 is left out. */
 export const publish = (
@@ -77,9 +66,9 @@ export const publish = (
 
 /** SUBACK and UNSUBACK without properties. */
 export const suback = (packetId: number, ...codes: number[]): string =>
-  packet(0x90, u16(packetId), '00', ...codes.map(u8))
+  packet(0x90, u16(packetId), '00', ...codes.map(byte))
 export const unsuback = (packetId: number, ...codes: number[]): string =>
-  packet(0xb0, u16(packetId), '00', ...codes.map(u8))
+  packet(0xb0, u16(packetId), '00', ...codes.map(byte))
 
 /** PUBACK, PUBREC, PUBREL and PUBCOMP in their shortest form. */
 export const puback = (packetId: number, reasonCode = 0): string =>
@@ -92,11 +81,11 @@ export const pubcomp = (packetId: number, reasonCode = 0): string =>
   acknowledge(0x70, packetId, reasonCode)
 
 function acknowledge(first: number, packetId: number, reasonCode: number): string {
-  return packet(first, u16(packetId), reasonCode === 0 ? '' : u8(reasonCode))
+  return packet(first, u16(packetId), reasonCode === 0 ? '' : byte(reasonCode))
 }
 
 /** DISCONNECT with a reason code alone. */
-export const goodbye = (reasonCode: number): string => packet(0xe0, u8(reasonCode))
+export const goodbye = (reasonCode: number): string => packet(0xe0, byte(reasonCode))
 
 /** A promise whose failure matters only to a caller that awaits it. */
 export function quiet<T>(promise: Promise<T>): Promise<T> {
@@ -128,7 +117,7 @@ export class Wire {
   take(): string[] {
     const news = frames(this.#peer).slice(this.#taken)
     this.#taken += news.length
-    return news.map(hex)
+    return news.map(hexOf)
   }
 
   /** Sends bytes to the client in one write, and lets everything happen that follows. */

@@ -95,23 +95,6 @@ it('[MQTT-4.3.3-7] what was sent does not expire: PUBLISH is sent again after it
   expect(wire.take().slice(1)).toEqual([pubrel(2), publish(0x3c, 't', 1, 'x', `02${u32(1)}`)])
 })
 
-it('[MQTT-4.3.3-10] until PUBREL a repeat is answered by PUBREC and not delivered, with DUP or without, on this connection and the next', async () => {
-  const wire = await opened()
-  const reader = await wire.subscribed('a', 2)
-  await wire.give(publish(0x34, 'a', 7, 'x'))
-  expect([await texts(wire, reader), wire.take()]).toEqual([['x'], [pubrec(7)]])
-  for (const first of [0x34, 0x3c]) {
-    await wire.give(publish(first, 'a', 7, 'x'))
-    expect([await texts(wire, reader), wire.take()]).toEqual([[], [pubrec(7)]])
-  }
-  for (const first of [0x34, 0x3c]) {
-    expect(await wire.again()).toEqual([])
-    await wire.give(publish(first, 'a', 7, 'x'))
-    expect([await texts(wire, reader), wire.take()]).toEqual([[], [pubrec(7)]])
-  }
-  expect(await wire.answers(pubrel(7))).toEqual([pubcomp(7)])
-})
-
 it('[MQTT-4.3.3-13] QoS 2: the exchange is finished though the message has expired meanwhile, taken or not', async () => {
   const wire = await opened()
   const reader = await wire.subscribed('a', 2, { ack: 'manual' })

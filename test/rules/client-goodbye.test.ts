@@ -1,6 +1,6 @@
 /** Sections 3.14, 3.15, 4.12 and 4.13, by the bytes of a client: DISCONNECT, AUTH, and the end of a connection. */
 import { describe, expect, it } from 'vitest'
-import type { AuthMechanism, ClientOptions } from '../../src/client/options/index.js'
+import type { AuthMechanism } from '../../src/client/options/index.js'
 import type { World } from '../unit/client/harness.js'
 import { plainConnack, StalledTransport } from '../unit/client/stalled-transport.js'
 import { over } from '../unit/client/steps.js'
@@ -66,19 +66,6 @@ describe('the reason code of DISCONNECT', () => {
     }
     expect(await wire.sent()).toEqual([])
     expect(wire.client.state).toBe('connected')
-  })
-
-  it('[MQTT-3.14.2-1] a server may send those of its own; any other is answered by DISCONNECT 0x81 or 0x82', async () => {
-    const taken: number[] = []
-    for (const code of all) {
-      const wire = await opened({ reconnect: false })
-      const sent = await wire.answers(goodbye(code))
-      if (sent.length === 0) taken.push(code)
-      else expect([[goodbye(0x81)], [goodbye(0x82)]], String(code)).toContainEqual(sent)
-      expect(wire.ended).toBe(true)
-    }
-    // The standard contradicts itself about 0x8C: taken, never sent.
-    expect(taken).toEqual([...ofServer, 0x8c].sort((a, b) => a - b))
   })
 
   it.each([
@@ -243,12 +230,7 @@ const method = `15${text('toy')}`
 const auth = (code: number, data?: string, properties = ''): string =>
   packet(0xf0, u8(code), block(method, data === undefined ? '' : `16${text(data)}`, properties))
 
-/** A client whose CONNECT named a method. */
-function asked(overrides: Partial<AuthMechanism> = {}, options: ClientOptions = {}): Promise<Wire> {
-  return dialled({ auth: toy(overrides).auth, reconnect: false, ...options })
-}
-
-/** The same, connected. */
+/** A client that is connected with a method. */
 function authenticated(overrides: Partial<AuthMechanism> = {}, properties = ''): Promise<Wire> {
   return opened(
     { auth: toy(overrides).auth, reconnect: false },
@@ -257,27 +239,6 @@ function authenticated(overrides: Partial<AuthMechanism> = {}, properties = ''):
 }
 
 describe('AUTH', () => {
-  // Every code: the corpus.
-  it.each([0, 1, 0x18, 0x19, 0x87])(
-    '[MQTT-3.15.2-1] code %i of a server: before CONNACK, afterwards, unasked',
-    async (code) => {
-      const before = await asked()
-      before.take()
-      await before.give(auth(code))
-      expect([before.ended, before.take().length]).toEqual([code !== 0x18, code === 0x18 ? 1 : 0])
-      const after = await authenticated()
-      quiet(after.client.reauthenticate())
-      await after.sent()
-      await after.give(auth(code))
-      expect(after.ended).toBe(code !== 0x18 && code !== 0)
-      if (after.ended) expect([[goodbye(0x81)], [goodbye(0x82)]]).toContainEqual(after.take())
-      const unasked = await authenticated()
-      expect([(await unasked.answers(auth(code))).at(-1)?.slice(0, 2), unasked.ended]).toEqual(
-        code === 0x18 ? ['f0', false] : ['e0', true],
-      )
-    },
-  )
-
   it.each([undefined, 1000, 25])(
     '[MQTT-3.15.2-2] [MQTT-3.15.2-3] size %s: method and data alone',
     async (size) => {

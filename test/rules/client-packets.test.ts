@@ -10,7 +10,6 @@ import {
   field,
   firsts,
   fresh,
-  goodbye,
   opened,
   packet,
   puback,
@@ -22,10 +21,8 @@ import {
   refusal,
   suback,
   text,
-  u8,
   u16,
   u32,
-  type Wire,
 } from './bytes.js'
 
 type Call = (client: BaseClient, bad: string) => unknown
@@ -117,65 +114,7 @@ describe('strings that the application gives', () => {
   })
 })
 
-/** What UTF-8 does not allow (Unicode 15, table 3-7), and U+0000 apart. */
-const illFormed = (
-  '80 bf c080 c1bf c3 c328 e08080 e282 eda080 edbfbf eda081edb080 f0808080 f09f98 f4908080 ' +
-  'f5808080 f888808080 fe ff 61ff62'
-).split(' ')
-
-/** Where a connected client meets strings of the server; the request that it answers is made before. */
-const places: [string, (bad: string) => string][] = [
-  ['topic [MQTT-3.3.2-1]', (bad) => packet(0x30, bad, '00', '78')],
-  ['content type [MQTT-3.3.2-19]', (bad) => packet(0x30, text('t'), block('03', bad))],
-  ['response topic [MQTT-3.3.2-13]', (bad) => packet(0x30, text('t'), block('08', bad))],
-  ['name of a user property', (bad) => packet(0x30, text('t'), block('26', bad, text('v')))],
-  ['value of a user property', (bad) => packet(0x30, text('t'), block('26', text('k'), bad))],
-  ['reason of PUBACK', (bad) => packet(0x40, u16(1), '00', block('1f', bad))],
-  ['name in PUBACK', (bad) => packet(0x40, u16(1), '00', block('26', bad, text('v')))],
-  ['reason of SUBACK', (bad) => packet(0x90, u16(2), block('1f', bad), '00')],
-  ['value in SUBACK', (bad) => packet(0x90, u16(2), block('26', text('k'), bad), '00')],
-  ['reason of UNSUBACK', (bad) => packet(0xb0, u16(3), block('1f', bad), '00')],
-  ['reason of DISCONNECT', (bad) => packet(0xe0, '80', block('1f', bad))],
-]
-
-/** A client with a publish, a subscription and an unsubscription on their way, identifiers 1, 2 and 3. */
-async function busy(): Promise<{ wire: Wire; seen: string[] }> {
-  const wire = await opened()
-  wire.publish(1, 'x')
-  quiet(wire.client.subscribe('s'))
-  quiet(wire.client.unsubscribe('u'))
-  const seen: string[] = []
-  const reader = await wire.subscribed('#')
-  ;(async () => {
-    for await (const message of reader) seen.push(message.topic)
-  })().catch(() => undefined)
-  return { wire, seen }
-}
-
-async function closes(bytes: string, reasonCode = 0x81): Promise<void> {
-  const { wire, seen } = await busy()
-  expect([await wire.answers(bytes), wire.ended]).toEqual([[goodbye(reasonCode)], true])
-  expect(seen).toEqual([])
-}
-
 describe('strings of the server', () => {
-  it.each(places)(
-    '[MQTT-1.5.4-1] [MQTT-1.5.4-2] [MQTT-1.5.7-1] ill-formed %s: DISCONNECT 0x81, the end; a good one is fine',
-    async (_what, make) => {
-      for (const bad of [...illFormed, '00', '610062']) await closes(make(field(bad)))
-      const { wire } = await busy()
-      expect(await wire.answers(make(text('ä\u0001€😀\uffff\u{10ffff}')))).toEqual([])
-    },
-  )
-
-  it('[MQTT-1.5.4-1] before CONNACK is believed: no DISCONNECT, the end', async () => {
-    for (const bad of illFormed) {
-      const wire = await dialled()
-      wire.take()
-      expect([await wire.answers(connack(`1f${field(bad)}`)), wire.ended]).toEqual([[], true])
-    }
-  })
-
   it('[MQTT-1.5.4-3] EF BB BF is U+FEFF, also in front: kept in topics, filters, properties and payloads', async () => {
     const wire = await opened()
     const plain = await wire.subscribed('a')
@@ -225,49 +164,6 @@ describe('the fixed header', () => {
     const flagged = '10 30 32 34 40 50 62 70 82 a2 c0 e0 f0'
     expect([...new Set(seen)].sort().join(' ')).toBe(flagged)
   })
-
-  const bodies: [string, number, string[]][] = [
-    ['PUBACK', 0x40, [u16(1)]],
-    ['PUBREC', 0x50, [u16(2)]],
-    ['PUBREL [MQTT-3.6.1-1]', 0x62, [u16(9)]],
-    ['PUBCOMP', 0x70, [u16(3)]],
-    ['SUBACK', 0x90, [u16(4), '00', '00']],
-    ['UNSUBACK', 0xb0, [u16(5), '00', '00']],
-    ['PINGRESP', 0xd0, []],
-    ['DISCONNECT [MQTT-3.14.1-1]', 0xe0, []],
-    ['AUTH [MQTT-3.15.1-1]', 0xf0, ['18', block(`15${text('toy')}`)]],
-  ]
-
-  /** A client for which each of these packets is the right one at this moment. */
-  async function ready(): Promise<Wire> {
-    const method = `15${text('toy')}`
-    const wire = await opened({ auth: toy().auth }, connack(`2900${method}`))
-    wire.publish(1, 'x')
-    wire.publish(2, 'x')
-    wire.publish(2, 'x')
-    quiet(wire.client.subscribe('s'))
-    quiet(wire.client.unsubscribe('u'))
-    await wire.give(pubrec(3), publish(0x34, 'a', 9, 'x'))
-    quiet(wire.client.reauthenticate())
-    await wire.sent()
-    return wire
-  }
-
-  it.each(bodies)(
-    '[MQTT-2.1.3-1] %s of the server with any other flags: DISCONNECT 0x81, the end; with the right ones none of it',
-    async (_name, first, body) => {
-      for (let flags = 0; flags < 16; flags++) {
-        const wire = await ready()
-        const wrong = (first & 0xf0) | flags
-        await wire.give(packet(wrong, ...body))
-        if (wrong === first) expect(wire.take()).not.toContain(goodbye(0x81))
-        else {
-          expect(wire.take(), u8(wrong)).toEqual([goodbye(0x81)])
-          expect(wire.ended).toBe(true)
-        }
-      }
-    },
-  )
 })
 
 describe('packet identifiers', () => {
@@ -322,44 +218,6 @@ describe('Property Length', () => {
       `a206000300${text('u')}`,
     ])
   })
-
-  it.each([
-    ['PUBLISH at QoS 0', packet(0x30, text('t'))],
-    ['PUBLISH at QoS 1', packet(0x32, text('t'), u16(1))],
-    ['SUBACK', packet(0x90, u16(2), '01')],
-    ['UNSUBACK', packet(0xb0, u16(3))],
-  ])('[MQTT-2.2.2-1] is missed in %s: DISCONNECT 0x81, the end', async (_name, bytes) => {
-    await closes(bytes)
-  })
-})
-
-/** Codes that a client takes in this packet of the server; all others end the connection with 0x81 or 0x82. */
-async function accepted(make: (code: string) => string): Promise<number[]> {
-  const taken: number[] = []
-  for (let code = 0; code < 256; code++) {
-    const wire = await opened({ reconnect: false })
-    // 1 at QoS 1, 2 and 3 at QoS 2, of which 3 was released; 9 is the server’s.
-    for (const qos of [1, 2, 2] as const) wire.publish(qos, 'x')
-    await wire.answers(pubrec(3), publish(0x34, 'a', 9, 'x'))
-    const sent = await wire.answers(make(u8(code)))
-    if (!wire.ended) taken.push(code)
-    else expect([[goodbye(0x81)], [goodbye(0x82)]], String(code)).toContainEqual(sent)
-  }
-  return taken
-}
-
-describe('reason codes of acknowledgements', () => {
-  // What the tables of sections 3.4.2.1 to 3.7.2.1 allow.
-  const published = [0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99]
-  const released = [0x00, 0x92]
-  it.each([
-    ['[MQTT-3.4.2-1] PUBACK', 0x40, 1, published],
-    ['[MQTT-3.5.2-1] PUBREC', 0x50, 2, published],
-    ['[MQTT-3.6.2-1] PUBREL', 0x62, 9, released],
-    ['[MQTT-3.7.2-1] PUBCOMP', 0x70, 3, released],
-  ] as const)('%s: those of its table, any other ends the connection', async (_, type, id, codes) =>
-    expect(await accepted((code) => packet(type, u16(id), code))).toEqual(codes),
-  )
 })
 
 // No limit of the server, and the least that holds an acknowledgement with its code.

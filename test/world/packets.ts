@@ -1,50 +1,23 @@
-/** Packets by hand, for the tests of reader and monitor: a third opinion on the bytes, as small as can be. */
-
-type Bytes = readonly number[]
-
-const text = (value: string): number[] => [
-  value.length >> 8,
-  value.length & 255,
-  ...[...value].map((character) => character.charCodeAt(0)),
-]
-const two = (value: number): number[] => [value >> 8, value & 255]
-
-function packet(first: number, body: Bytes): Uint8Array {
-  if (body.length > 127) throw new Error('too long for this builder')
-  return Uint8Array.of(first, body.length, ...body)
-}
+/** Packets for the tests of reader and monitor, built by hand like those of the fuzzer: nothing of the reader. */
+import * as build from '../fuzz/build.js'
 
 export function connect({ clean = true, id = 'c', keepAlive = 30, version = 5 } = {}): Uint8Array {
-  return packet(0x10, [
-    ...text('MQTT'),
-    version,
-    clean ? 2 : 0,
-    ...two(keepAlive),
-    ...(version === 5 ? [0] : []),
-    ...text(id),
-  ])
+  return build.connect({ version: version as 4 | 5 }, id, clean ? 2 : 0, keepAlive)
 }
 
 /** `properties` are bytes of the property block, without its length. */
 export function connack({
   present = false,
   reason = 0,
-  properties = [] as Bytes,
+  properties = [] as readonly number[],
   version = 5,
 } = {}): Uint8Array {
-  return packet(0x20, [
-    present ? 1 : 0,
-    reason,
-    ...(version === 5 ? [properties.length, ...properties] : []),
-  ])
+  const block = version === 5 ? [properties.length, ...properties] : []
+  return build.packet(0x20, present ? 1 : 0, reason, block)
 }
 
-export const receiveMaximum = (value: number): Bytes => [0x21, ...two(value)]
-export const aliasMaximum = (value: number): Bytes => [0x22, ...two(value)]
-export const packetSize = (value: number): Bytes => [0x27, 0, 0, ...two(value)]
-export const maximumQos = (value: number): Bytes => [0x24, value]
-export const noRetain: Bytes = [0x25, 0]
-export const assigned = (id: string): Bytes => [0x12, ...text(id)]
+export const aliasMaximum = (value: number): number[] => [0x22, ...build.two(value)]
+export const assigned = (id: string): number[] => [0x12, ...build.field(id)]
 
 export function publish({
   id = 1,
@@ -55,30 +28,23 @@ export function publish({
   payload = 'm',
   alias = 0,
 } = {}): Uint8Array {
-  const flags = (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
-  const properties = alias === 0 ? [0] : [3, 0x23, ...two(alias)]
-  return packet(0x30 | flags, [
-    ...text(topic),
-    ...(qos > 0 ? two(id) : []),
-    ...properties,
-    ...[...payload].map((character) => character.charCodeAt(0)),
-  ])
+  const pairs: build.Pairs = alias === 0 ? [] : [[0x23, alias]]
+  return build.publish({ version: 5 }, topic, payload, { id, qos, dup, retain, pairs })
 }
 
 const ack =
-  (first: number) =>
+  (type: number) =>
   (id: number, reason = 0): Uint8Array =>
-    packet(first, reason === 0 ? two(id) : [...two(id), reason])
+    build.acknowledge({ version: 5 }, type, id, reason)
 
-export const puback = ack(0x40)
-export const pubrec = ack(0x50)
-export const pubrel = ack(0x62)
-export const pubcomp = ack(0x70)
+export const puback = ack(4)
+export const pubrec = ack(5)
+export const pubrel = ack(6)
+export const pubcomp = ack(7)
 
-export function subscribe(id: number, filter = 'a/#', options = 1): Uint8Array {
-  return packet(0x82, [...two(id), 0, ...text(filter), options])
-}
+export const subscribe = (id: number, filter = 'a/#', options = 1): Uint8Array =>
+  build.subscribe({ version: 5 }, id, [[filter, options]])
 
-export const pingreq = Uint8Array.of(0xc0, 0)
-export const disconnect = Uint8Array.of(0xe0, 0)
-export const auth = Uint8Array.of(0xf0, 0)
+export const { pingreq } = build
+export const disconnect = build.disconnect({ version: 5 })
+export const auth = build.packet(0xf0)

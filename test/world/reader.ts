@@ -1,5 +1,7 @@
 /** A small reader of MQTT bytes, 5.0 and 3.1.1, both directions, that shares nothing with `src/wire`: the world's own opinion of what was sent. */
 
+import tables from '../rules/tables.json' with { type: 'json' }
+
 /** Names of the packet kinds by number; 0 does not exist. */
 const first = ['reserved', 'connect', 'connack', 'publish', 'puback', 'pubrec', 'pubrel'] as const
 const second = ['pubcomp', 'subscribe', 'suback', 'unsubscribe', 'unsuback', 'pingreq'] as const
@@ -54,42 +56,13 @@ export const property = {
   subscriptionIdentifierAvailable: 0x29,
 } as const
 
-// 1: byte, 2: two bytes, 4: four bytes, v: variable byte integer, s: string, b: binary, p: pair of strings. Then the packets that may have it;
-// w is the will.
-const table: Readonly<Record<number, readonly ['1' | '2' | '4' | 'v' | 's' | 'b' | 'p', string]>> =
-  {
-    1: ['1', 'publish w'],
-    2: ['4', 'publish w'],
-    3: ['s', 'publish w'],
-    8: ['s', 'publish w'],
-    9: ['b', 'publish w'],
-    11: ['v', 'publish subscribe'],
-    17: ['4', 'connect connack disconnect'],
-    18: ['s', 'connack'],
-    19: ['2', 'connack'],
-    21: ['s', 'connect connack auth'],
-    22: ['b', 'connect connack auth'],
-    23: ['1', 'connect'],
-    // Of a will; one broker leaves it in the message that comes of that.
-    24: ['4', 'publish w'],
-    25: ['1', 'connect'],
-    26: ['s', 'connack'],
-    28: ['s', 'connack disconnect'],
-    31: ['s', 'connack puback pubrec pubrel pubcomp suback unsuback disconnect auth'],
-    33: ['2', 'connect connack'],
-    34: ['2', 'connect connack'],
-    35: ['2', 'publish'],
-    36: ['1', 'connack'],
-    37: ['1', 'connack'],
-    38: [
-      'p',
-      'connect connack publish w puback pubrec pubrel pubcomp subscribe suback unsubscribe unsuback disconnect auth',
-    ],
-    39: ['4', 'connect connack'],
-    40: ['1', 'connack'],
-    41: ['1', 'connack'],
-    42: ['1', 'connack'],
-  }
+/** By identifier: its type, and the packets that may have it; WILL is the will. One broker leaves the Will Delay Interval in the message that comes of it. */
+const table = new Map(
+  tables.properties.map(({ id, type, packets, will }) => {
+    const owners = [...packets, ...(will ? ['WILL'] : []), ...(id === 24 ? ['PUBLISH'] : [])]
+    return [id, { type, owners: owners.map((name) => name.toLowerCase()) }] as const
+  }),
+)
 
 const flagsOf: Readonly<Record<string, number>> = { pubrel: 2, subscribe: 2, unsubscribe: 2 }
 
@@ -166,10 +139,10 @@ function properties(cursor: Cursor, owner: string, into: Map<number, number | st
   if (end > cursor.end) throw new Malformed('properties beyond the packet')
   while (cursor.at < end) {
     const id = cursor.variable()
-    const entry = table[id]
-    if (entry === undefined || !entry[1].split(' ').includes(owner))
+    const entry = table.get(id)
+    if (entry === undefined || !entry.owners.includes(owner))
       throw new Malformed(`property ${id} in ${owner}`)
-    const value = propertyValue(cursor, entry[0])
+    const value = propertyValue(cursor, entry.type)
     if (into.has(id) && id !== 38 && !(id === 11 && owner === 'publish'))
       throw new Malformed(`property ${id} twice`)
     into.set(id, value)
@@ -178,12 +151,12 @@ function properties(cursor: Cursor, owner: string, into: Map<number, number | st
 }
 
 function propertyValue(cursor: Cursor, type: string): number | string {
-  if (type === '1') return cursor.byte()
-  if (type === '2') return cursor.two()
-  if (type === '4') return cursor.four()
-  if (type === 'v') return cursor.variable()
-  if (type === 's') return cursor.text()
-  if (type === 'b') return cursor.slice().length
+  if (type === 'byte') return cursor.byte()
+  if (type === 'u16') return cursor.two()
+  if (type === 'u32') return cursor.four()
+  if (type === 'varint') return cursor.variable()
+  if (type === 'utf8') return cursor.text()
+  if (type === 'binary') return cursor.slice().length
   return `${cursor.text()}=${cursor.text()}`
 }
 
@@ -203,7 +176,7 @@ function readConnect(cursor: Cursor, seen: Seen): void {
   if (seen.version === 5) properties(cursor, 'connect', seen.properties)
   seen.clientId = cursor.text()
   if ((flags & 4) !== 0) {
-    if (seen.version === 5) properties(cursor, 'w', new Map())
+    if (seen.version === 5) properties(cursor, 'will', new Map())
     cursor.text()
     cursor.slice()
     if (((flags >> 3) & 3) === 3) throw new Malformed('will QoS 3')

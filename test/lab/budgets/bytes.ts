@@ -1,47 +1,24 @@
-/** MQTT control packets written by hand: nothing of the package's codec is used, so that no error stands on both sides. */
+/** MQTT control packets written by hand, as Buffers: nothing of the package's codec is used, so that no error stands on both sides. */
+import * as build from '../../fuzz/build.js'
 
-/** What bytes can be made of: numbers below 256, bytes, or text for its UTF-8. */
-export type Part = number | string | Uint8Array | readonly number[]
+export { two as uint16, variable as varint } from '../../fuzz/build.js'
+
+export type Part = build.Part
 
 /** Everything in a row. */
-export function join(...parts: Part[]): Buffer {
-  return Buffer.concat(
-    parts.map((part) => {
-      if (typeof part === 'number') return Buffer.of(part)
-      return typeof part === 'string' ? Buffer.from(part) : Buffer.from(part as Uint8Array)
-    }),
-  )
-}
-
-/** A Variable Byte Integer (section 1.5.5). */
-export function varint(value: number): number[] {
-  const bytes: number[] = []
-  let rest = value
-  do {
-    bytes.push((rest & 127) | (rest > 127 ? 128 : 0))
-    rest >>>= 7
-  } while (rest > 0)
-  return bytes
-}
-
-export const uint16 = (value: number): number[] => [(value >> 8) & 255, value & 255]
+export const join = (...parts: Part[]): Buffer => Buffer.from(build.join(...parts).buffer)
 
 /** A string or binary data with its length before it. */
-export function text(value: string | Uint8Array): Buffer {
-  const bytes = Buffer.from(value as string)
-  return join(uint16(bytes.length), bytes)
-}
+export const text = (value: string | Uint8Array): Buffer => join(build.field(value))
 
 /** A whole packet: first byte, Remaining Length, the rest. */
-export function packet(first: number, ...parts: Part[]): Buffer {
-  const body = join(...parts)
-  return join(first, varint(body.length), body)
-}
+export const packet = (first: number, ...parts: Part[]): Buffer =>
+  join(build.packet(first, ...parts))
 
 /** A property block with its length. */
 export function properties(...parts: Part[]): Buffer {
   const body = join(...parts)
-  return join(varint(body.length), body)
+  return join(build.variable(body.length), body)
 }
 
 /** User properties: `count` times the same pair. */
@@ -80,7 +57,7 @@ export function publish({
   return packet(
     first,
     text(topic),
-    qos === 0 ? '' : uint16(id),
+    qos === 0 ? '' : build.two(id),
     version === 4 ? '' : (block ?? [0]),
     payload,
   )

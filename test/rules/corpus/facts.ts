@@ -1,4 +1,5 @@
 /** What the standard's tables say, as the corpus needs it: packet types, properties, reason codes that a server may send, strings good and bad. */
+import tables from '../tables.json' with { type: 'json' }
 import { type Bytes, text } from './bytes.js'
 
 /** Control packet types, and the reserved one (section 2.1.2). */
@@ -41,6 +42,8 @@ export interface PropertyFact {
   readonly positive?: true
 }
 
+const kinds = { byte: 'flag', utf8pair: 'pair' } as const
+
 const reasoned: readonly PacketName[] = [
   'connack',
   'puback',
@@ -53,35 +56,17 @@ const reasoned: readonly PacketName[] = [
   'auth',
 ]
 
-export const properties: readonly PropertyFact[] = [
-  { id: 0x01, name: 'Payload Format Indicator', kind: 'flag', on: ['publish'] },
-  { id: 0x02, name: 'Message Expiry Interval', kind: 'u32', on: ['publish'] },
-  { id: 0x03, name: 'Content Type', kind: 'utf8', on: ['publish'] },
-  { id: 0x08, name: 'Response Topic', kind: 'utf8', on: ['publish'] },
-  { id: 0x09, name: 'Correlation Data', kind: 'binary', on: ['publish'] },
-  { id: 0x0b, name: 'Subscription Identifier', kind: 'varint', on: ['publish'], positive: true },
-  { id: 0x11, name: 'Session Expiry Interval', kind: 'u32', on: ['connack'] },
-  { id: 0x12, name: 'Assigned Client Identifier', kind: 'utf8', on: ['connack'] },
-  { id: 0x13, name: 'Server Keep Alive', kind: 'u16', on: ['connack'] },
-  { id: 0x15, name: 'Authentication Method', kind: 'utf8', on: ['connack', 'auth'] },
-  { id: 0x16, name: 'Authentication Data', kind: 'binary', on: ['connack', 'auth'] },
-  { id: 0x17, name: 'Request Problem Information', kind: 'flag', on: [] },
-  { id: 0x18, name: 'Will Delay Interval', kind: 'u32', on: [] },
-  { id: 0x19, name: 'Request Response Information', kind: 'flag', on: [] },
-  { id: 0x1a, name: 'Response Information', kind: 'utf8', on: ['connack'] },
-  { id: 0x1c, name: 'Server Reference', kind: 'utf8', on: ['connack', 'disconnect'] },
-  { id: 0x1f, name: 'Reason String', kind: 'utf8', on: reasoned },
-  { id: 0x21, name: 'Receive Maximum', kind: 'u16', on: ['connack'], positive: true },
-  { id: 0x22, name: 'Topic Alias Maximum', kind: 'u16', on: ['connack'] },
-  { id: 0x23, name: 'Topic Alias', kind: 'u16', on: ['publish'], positive: true },
-  { id: 0x24, name: 'Maximum QoS', kind: 'flag', on: ['connack'] },
-  { id: 0x25, name: 'Retain Available', kind: 'flag', on: ['connack'] },
-  { id: 0x26, name: 'User Property', kind: 'pair', on: [...reasoned, 'publish'] },
-  { id: 0x27, name: 'Maximum Packet Size', kind: 'u32', on: ['connack'], positive: true },
-  { id: 0x28, name: 'Wildcard Subscription Available', kind: 'flag', on: ['connack'] },
-  { id: 0x29, name: 'Subscription Identifier Available', kind: 'flag', on: ['connack'] },
-  { id: 0x2a, name: 'Shared Subscription Available', kind: 'flag', on: ['connack'] },
-]
+/** The Session Expiry Interval of a DISCONNECT is the client's. */
+export const properties: readonly PropertyFact[] = tables.properties.map((entry) => ({
+  id: entry.id,
+  name: entry.name,
+  kind: kinds[entry.type as keyof typeof kinds] ?? (entry.type as ValueKind),
+  on: entry.packets
+    .map((name) => name.toLowerCase() as PacketName)
+    .filter((name) => name === 'publish' || reasoned.includes(name))
+    .filter((name) => name !== 'disconnect' || entry.key !== 'sessionExpiryInterval'),
+  ...(entry.limits.min === 1 && { positive: true as const }),
+}))
 
 /** Identifiers that table 2-4 does not have: below, in the gaps of, and above it, and in two bytes. */
 export const unknownIdentifiers: readonly Bytes[] = [
@@ -98,23 +83,19 @@ export const unknownIdentifiers: readonly Bytes[] = [
   [0x80, 0x01],
 ]
 
+const { reasonCodesByPacket, disconnectCodesBySender, authCodesBySender } = tables
+
 /** Reason codes by packet, of those that a server may send (section 2.4; 0x8C on DISCONNECT by table 2-6). */
 export const reasonCodes: Readonly<Partial<Record<PacketName, readonly number[]>>> = {
-  connack: [
-    0x00, 0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x90, 0x95, 0x97,
-    0x99, 0x9a, 0x9b, 0x9c, 0x9d, 0x9f,
-  ],
-  puback: [0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99],
-  pubrec: [0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99],
-  pubrel: [0x00, 0x92],
-  pubcomp: [0x00, 0x92],
-  suback: [0x00, 0x01, 0x02, 0x80, 0x83, 0x87, 0x8f, 0x91, 0x97, 0x9e, 0xa1, 0xa2],
-  unsuback: [0x00, 0x11, 0x80, 0x83, 0x87, 0x8f, 0x91],
-  disconnect: [
-    0x00, 0x80, 0x81, 0x82, 0x83, 0x87, 0x89, 0x8b, 0x8c, 0x8d, 0x8e, 0x8f, 0x90, 0x93, 0x94, 0x95,
-    0x96, 0x97, 0x98, 0x99, 0x9a, 0x9b, 0x9c, 0x9d, 0x9e, 0x9f, 0xa0, 0xa1, 0xa2,
-  ],
-  auth: [0x00, 0x18],
+  connack: reasonCodesByPacket.CONNACK,
+  puback: reasonCodesByPacket.PUBACK,
+  pubrec: reasonCodesByPacket.PUBREC,
+  pubrel: reasonCodesByPacket.PUBREL,
+  pubcomp: reasonCodesByPacket.PUBCOMP,
+  suback: reasonCodesByPacket.SUBACK,
+  unsuback: reasonCodesByPacket.UNSUBACK,
+  disconnect: [...disconnectCodesBySender.server, 0x8c],
+  auth: authCodesBySender.server,
 }
 
 /** Every reason code of section 2.4, and some that it does not have. */

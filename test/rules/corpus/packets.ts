@@ -36,7 +36,8 @@ export interface PublishParts {
   readonly payload?: Bytes
 }
 
-export function publish(parts: PublishParts = {}): Step {
+/** On 3.1.1 without properties. */
+export function publish(parts: PublishParts = {}, version: 4 | 5 = 5): Step {
   const {
     qos = 0,
     id = ids.fresh,
@@ -51,7 +52,8 @@ export function publish(parts: PublishParts = {}): Step {
   } = parts
   const first = 0x30 | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
   const all = alias === undefined ? properties : [aliasProperty(alias), ...properties]
-  const bytes = frame(first, prefixed(topic), qos > 0 ? u16(id) : [], block(...all), payload)
+  const encoded = version === 5 ? block(...all) : []
+  const bytes = frame(first, prefixed(topic), qos > 0 ? u16(id) : [], encoded, payload)
   return step(bytes, {
     kind: 'publish',
     qos,

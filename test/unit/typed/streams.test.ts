@@ -1,7 +1,6 @@
 /** Web streams, retained messages and streams of answers while something else goes on: bridges, aborts, connections that are lost, generators that fail. */
 import { describe, expect, it } from 'vitest'
 import type { Message } from '../../../src/client/options/index.js'
-import { deferred } from '../../../src/common/abort.js'
 import { MqttError } from '../../../src/errors.js'
 import * as mq from '../../../src/typed/index.js'
 import { eventually } from '../../real/waiting.js'
@@ -105,28 +104,6 @@ describe('retained messages', () => {
     abort.abort()
     expect(await outcomeOf(last)).toEqual(coded('ERR_ABORTED'))
   })
-})
-
-it('the caller hears of it where a handler gives its generator while its client ends', async () => {
-  const { caller, server } = await pair()
-  const counting = mq.operation('count/{id}', mq.text(), mq.number())
-  const [begun, goOn] = [deferred<void>(), deferred<void>()]
-  async function* forever(): AsyncGenerator<number> {
-    for (let n = 0; ; n++) yield n
-  }
-  await counting.on(server).serve((async () => {
-    begun.resolve()
-    await goOn.promise
-    return forever()
-  }) as never)
-  const reading = outcomeOf(
-    all(counting.on(caller).stream({ id: 1 }, '', { window: 4, timeout: 3000 })),
-  )
-  await begun.promise
-  const left = server.disconnect()
-  goOn.resolve()
-  expect(await reading).toEqual(coded('ERR_REMOTE', { reasonName: 'ERR_CLOSED' }))
-  await left
 })
 
 it('the end of a stream, and an error, need no credit: they may come while as many answers wait as the caller asked for', async () => {

@@ -193,15 +193,6 @@ describe('options', () => {
 
   it('of encode may be absent; what is no object is refused', () => {
     expect(encode({ type: 'pingreq' }, undefined)).toEqual(Uint8Array.of(0xc0, 0))
-    for (const options of [
-      { protocolVersion: 6 },
-      { protocolVersion: '5' },
-      { protocolVersion: null },
-    ]) {
-      expect(thrown(() => encode({ type: 'pingreq' }, options as never))).toEqual(
-        local('protocolVersion'),
-      )
-    }
     const error = thrown(() => encode({ type: 'pingreq' }, null as never))
     if (error !== undefined) expect(error).toBeInstanceOf(MqttError)
   })

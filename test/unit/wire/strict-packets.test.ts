@@ -15,6 +15,7 @@ import {
   type Version,
 } from './hex.js'
 import { referenceDecode } from './reference-decoder.js'
+import { plain } from './vector-files.js'
 
 const malformed = { kind: 'malformed', reasonCode: 0x81 }
 const protocol = { kind: 'protocol', reasonCode: 0x82 }
@@ -271,4 +272,26 @@ describe('a property block', () => {
     expect(kinds('80041c000178')).toEqual(['protocol', undefined])
     expect(kindOf(frame('e0', '9d041c000178'), 'server')).toBeUndefined()
   })
+})
+
+it('every packet whose body has one byte at most is what the tables of the standard say, or refused', () => {
+  for (const from of senders) {
+    for (let first = 0; first < 256; first++) {
+      const step = [0x40, 0xc0, 0xd0, 0xe0, 0xf0].includes(first) ? 1 : 51
+      const bodies = Array.from({ length: 256 / step }, (_, index) => byte(index * step))
+      for (const [body, version] of [
+        ['', 4] as const,
+        ...['', ...bodies].map((each) => [each, 5] as const),
+      ]) {
+        const hex = frame(byte(first), body)
+        const error = failure(hex, from, version)
+        expect(error === undefined, `${hex} from a ${from}`).toBe(isTaken(hex, from, version))
+        if (error !== undefined) continue
+        const bytes = Buffer.from(hex, 'hex')
+        expect(plain(decode(bytes, { from, protocolVersion: version }))).toEqual(
+          referenceDecode(bytes, from, version),
+        )
+      }
+    }
+  }
 })

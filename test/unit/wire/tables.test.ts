@@ -92,7 +92,7 @@ const coded: [name: string, from: Sender, version: Version, first: string, body:
   ['AUTH', 'server', 5, 'f0', '@0415000178'],
 ]
 
-describe('reason codes on the wire [MQTT-3.2.2-8] [MQTT-3.4.2-1] [MQTT-3.6.2-1] [MQTT-3.9.3-2] [MQTT-3.11.3-2] [MQTT-3.14.2-1] [MQTT-3.15.2-1]', () => {
+describe('reason codes on the wire [MQTT-3.2.2-8] [MQTT-3.4.2-1] [MQTT-3.5.2-1] [MQTT-3.6.2-1] [MQTT-3.7.2-1] [MQTT-3.9.3-2] [MQTT-3.11.3-2] [MQTT-3.14.2-1] [MQTT-3.15.2-1]', () => {
   it.each(coded)(
     'of %s from a %s, version %i, are those of its table',
     (name, from, version, first, body) => {

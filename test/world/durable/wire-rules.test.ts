@@ -1,4 +1,4 @@
-/** The parts of the durable world. `../seeds.test.ts` plays it. */
+/** A rule of the durable world on the wire, by hand. `../world.test.ts` plays the world. */
 import { expect, test } from 'vitest'
 import type { PublishRecord } from '../../../src/client/durable/records.js'
 import { decodePublish, encodePublish, putting } from '../../../src/client/durable/records.js'

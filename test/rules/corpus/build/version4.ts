@@ -2,7 +2,7 @@
 import { type Bytes, fill, frame, prefixed, string, text, u16, vbi } from '../bytes.js'
 import { type Book, broken, ids, partial, type Step, shown, step } from '../case.js'
 import { badTexts, firstByte, goodTexts, type PacketName } from '../facts.js'
-import { type AckKind, ackFirst } from '../packets.js'
+import { ack, ackFirst, type PublishParts, pingresp, publish as publish5 } from '../packets.js'
 import type { RuleName } from '../rules.js'
 import { limits } from '../states.js'
 import {
@@ -17,39 +17,11 @@ import {
 
 const connack = (code = 0, present = false): Step =>
   step([0x20, 2, present ? 1 : 0, code], { kind: 'connack', code, present })
-const ack = (kind: AckKind, id: number): Step =>
-  step(frame(ackFirst[kind], u16(id)), { kind, id, code: 0 })
 const suback = (id: number, codes: Bytes): Step =>
   step(frame(0x90, u16(id), codes), { kind: 'suback', id, count: codes.length })
 const unsuback = (id: number): Step =>
   step(frame(0xb0, u16(id)), { kind: 'unsuback', id, count: 0 })
-const pingresp = (): Step => step([0xd0, 0], { kind: 'pingresp' })
-
-interface MessageParts {
-  readonly qos?: 0 | 1 | 2
-  readonly id?: number
-  readonly dup?: boolean
-  readonly retain?: boolean
-  readonly topic?: Bytes
-  readonly payload?: Bytes
-}
-
-function publish({
-  qos = 0,
-  id = ids.fresh,
-  dup = false,
-  retain = false,
-  topic = text('t'),
-  payload = [],
-}: MessageParts = {}): Step {
-  const first = 0x30 | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
-  return step(frame(first, prefixed(topic), qos > 0 ? u16(id) : [], payload), {
-    kind: 'publish',
-    qos,
-    id,
-    dup,
-  })
-}
+const publish = (parts: PublishParts = {}): Step => publish5(parts, 4)
 
 export function addVersion4(book: Book): void {
   for (const layout of layouts) {
