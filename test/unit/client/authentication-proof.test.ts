@@ -58,7 +58,7 @@ test('a challenge after CONNACK is not answered for CONNECT', async () => {
   const world = new World({ auth })
   world.answer = (packet) =>
     packet.type === 'connect' ? [challenge, { ...connack, sessionPresent: false }] : undefined
-  await Promise.all([world.client.connect(), world.settle()])
+  await world.up()
   answer?.('late')
   await world.settle()
   expect(world.peer.all('auth')).toHaveLength(0)

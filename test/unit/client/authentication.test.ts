@@ -37,22 +37,15 @@ async function refused(rig: Rig): Promise<MqttError> {
 }
 
 const types = (rig: Rig): string[] => rig.peer.received.map(({ type }) => type)
-const accepted = { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} } as const
-const toConnect =
-  (answer: ReturnType<Answer>): Answer =>
-  (packet) =>
-    packet.type === 'connect' ? answer : undefined
 
 describe('an exchange', () => {
   it('CONNECT, AUTH 0x18 both ways, CONNACK: in order, data exact [MQTT-4.12.0-2] [MQTT-4.12.0-3]', async () => {
     const { rig, calls } = await authenticated({}, asking('one', 'two'))
     expect(types(rig)).toEqual(['connect', 'auth', 'auth'])
-    const sent = [...rig.peer.all('connect'), ...rig.peer.all('auth')].map(
-      ({ properties }) => properties,
-    )
-    expect(sent.map(({ authenticationData }) => text(authenticationData)).join()).toBe(
-      'hello,<one>,<two>',
-    )
+    const packets = [...rig.peer.all('connect'), ...rig.peer.all('auth')]
+    const sent = packets.map(({ properties }) => properties)
+    const data = sent.map(({ authenticationData }) => text(authenticationData))
+    expect(data).toEqual(['hello', '<one>', '<two>'])
     for (const { authenticationMethod } of sent) expect(authenticationMethod).toBe('toy')
     for (const packet of rig.peer.all('auth')) expect(packet.reasonCode).toBe(0x18)
     const called = calls.map(({ name, data }) => `${name} ${data}`).join()
@@ -170,10 +163,8 @@ describe('a mechanism that fails', () => {
     broken = true
     await rig.cut()
     await rig.advance(3000)
-    expect(rig.seen('connecterror').map(({ error }) => error.code)).toEqual([
-      'ERR_AUTH_FAILED',
-      'ERR_AUTH_FAILED',
-    ])
+    const error = { code: 'ERR_AUTH_FAILED' }
+    expect(rig.seen('connecterror')).toMatchObject([{ error }, { error }])
     broken = false
     rig.behave = () => asking()
     await rig.advance(4000)
@@ -199,18 +190,6 @@ describe('a mechanism that fails', () => {
     await rig.settle()
     expect(rig.peers.map((peer) => peer.all('auth').length)).toEqual([0, 0])
     expect(rig.client.state).toBe('connected')
-  })
-})
-
-describe('a server that does not keep to it', () => {
-  it.each([
-    ['another method', { authenticationMethod: 'plain' }],
-    ['no method', {}],
-  ])('CONNACK with %s: DISCONNECT 0x82 [MQTT-4.12.0-5]', async (_name, properties) => {
-    const { rig, calls } = prepared({}, toConnect({ ...accepted, properties }))
-    expect(await refused(rig)).toMatchObject({ code: 'ERR_PROTOCOL_ERROR', reasonCode: 0x82 })
-    expect(rig.peer.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
-    expect([calls.map(({ name }) => name), rig.seen('connect')]).toEqual([['start'], []])
   })
 })
 
@@ -371,9 +350,8 @@ describe('reauthenticate()', () => {
     await rig.settle()
     expect(await error).toMatchObject({ code: 'ERR_AUTH_FAILED', cause })
     expect(peer.ended).toBeDefined()
-    expect(
-      peer.received.slice(before).map((packet) => packet.type === 'auth' && packet.reasonCode),
-    ).toEqual(expected)
+    const sent = peer.received.slice(before)
+    expect(sent.map((packet) => packet.type === 'auth' && packet.reasonCode)).toEqual(expected)
   })
 
   it('an answer, or a failure, that comes when the connection is gone concerns no other', async () => {
@@ -431,10 +409,8 @@ describe('re-authentication that the server begins', () => {
   it('is answered, on the open connection, as one', async () => {
     const { rig, calls } = await mute()
     const { properties } = auth(0x18)
-    await give(rig, {
-      ...auth(0x18),
-      properties: { ...properties, authenticationData: bytes('who?') },
-    })
+    const asked = { ...properties, authenticationData: bytes('who?') }
+    await give(rig, { ...auth(0x18), properties: asked })
     expect(rig.peer.all('auth')).toMatchObject([{ reasonCode: 0x18 }])
     expect(text(rig.peer.last('auth').properties.authenticationData)).toBe('<who?>')
     await give(rig, auth(0))

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { constant, exponential } from '../../../src/client/options/backoff.js'
 import { MqttError } from '../../../src/errors.js'
 import { Random } from '../../world/random.js'
+import { coded } from './harness.js'
 
 /** Repeatable numbers in [0, 1). */
 function seeded(seed: number): () => number {
@@ -54,17 +55,6 @@ describe('exponential', () => {
     expect(Math.max(...buckets)).toBeLessThan(250)
   })
 
-  it('the same seed gives the same delays, another one others; called by hand it needs none', () => {
-    const series = (seed: number): number[] => {
-      const random = seeded(seed)
-      return attempts.map((attempt) => exponential()(attempt, undefined, random))
-    }
-    expect(series(1)).toEqual(series(1))
-    expect(series(1)).not.toEqual(series(2))
-    const delay = exponential()(1, undefined)
-    expect([delay >= 1000, delay <= 2000]).toEqual([true, true])
-  })
-
   it.each([
     ['min', { min: -1 }],
     ['min', { min: Number.NaN }],
@@ -75,9 +65,7 @@ describe('exponential', () => {
     ['jitter', { jitter: 'some' }],
     ['factor', { factor: 3 }],
   ])('%s: %j is refused with its name', (option, given) => {
-    expect(() => exponential(given as object)).toThrow(
-      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }),
-    )
+    expect(() => exponential(given as object)).toThrow(coded('ERR_INVALID_OPTION', option))
   })
 })
 
@@ -89,8 +77,6 @@ describe('constant', () => {
   })
 
   it.each([-1, Number.NaN, Number.POSITIVE_INFINITY, '5'])('refuses %s', (delay) => {
-    expect(() => constant(delay as number)).toThrow(
-      expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
-    )
+    expect(() => constant(delay as number)).toThrow(coded('ERR_INVALID_OPTION'))
   })
 })

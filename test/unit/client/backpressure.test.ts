@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { Client } from '../../../src/client/node.js'
 import { constant } from '../../../src/client/options/backoff.js'
-import { accepting, failure, World } from './harness.js'
+import { lose } from './across.js'
+import { accepting, failure, times, World } from './harness.js'
 import { publish } from './incoming.js'
 import { ack, type StubWorld, stubbed, watched } from './stub.js'
 
@@ -29,7 +30,7 @@ async function settled<T extends readonly Promise<unknown>[]>(
 }
 
 const incoming = publish('s', 'x', 9)
-const numbers = (count: number): string[] => Array.from({ length: count }, (_, index) => `${index}`)
+const numbers = (count: number): string[] => times(count, (index) => `${index}`)
 
 describe('one write per flush', () => {
   it('a lone publish leaves in the turn of the call', async () => {
@@ -103,7 +104,7 @@ describe('a transport that takes no more', () => {
     const subscription = world.client.subscription('s', { qos: 1, ack: 'manual' })
     await world.settle()
     const id = world.stub.packets.find((packet) => packet.type === 'subscribe')?.packetId as number
-    await world.deliver({ type: 'suback', packetId: id, reasonCodes: [1], properties: {} })
+    await world.deliver({ type: 'suback', packetId: id, reasonCodes: [1] })
     world.stub.takes = false
     world.client.post('fill', '')
     await world.settle()
@@ -130,7 +131,7 @@ describe('a transport that takes no more', () => {
   it('what the server makes us answer is bounded while it reads nothing', async () => {
     const world = await blocked({ keepAlive: false, memoryBudget: 10_000 })
     for (let round = 0; round < 40 && world.client.state === 'connected'; round++)
-      await world.deliver(...Array.from({ length: 100 }, (_, index) => ack('pubrec', index + 1)))
+      await world.deliver(...times(100, (index) => ack('pubrec', index + 1)))
     expect(world.client.state).toBe('closed')
     expect(world.stub.writes.reduce((sum, bytes) => sum + bytes.length, 0)).toBeLessThan(12_000)
   })
@@ -164,11 +165,9 @@ describe('writable', () => {
     const world = new World({ reconnect: { backoff: constant(1000) } })
     const [writable] = await settled(world, world.client.writable)
     expect(writable.state).toBe('pending')
-    world.answer = accepting()
-    await settled(world, world.client.connect())
+    await world.up(accepting())
     expect(writable.state).toBe('fulfilled')
-    world.peer.cut()
-    await world.settle()
+    await lose(world)
     const [back] = await settled(world, world.client.writable)
     expect(back.state).toBe('pending')
     await world.clock.advance(1000)

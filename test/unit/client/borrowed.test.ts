@@ -9,6 +9,7 @@ import type {
 } from '../../../src/client/options/index.js'
 import type { PacketInput } from '../../../src/wire/encode.js'
 import { Random } from '../../world/random.js'
+import { coded, times } from './harness.js'
 import {
   acks,
   agreed,
@@ -22,6 +23,7 @@ import {
   taken,
   takenTexts,
 } from './incoming.js'
+import { settled } from './steps.js'
 import { type WindowedWorld, windowed } from './windowed.js'
 
 const released = expect.objectContaining({ code: 'ERR_MESSAGE_RELEASED' })
@@ -45,11 +47,8 @@ async function listening(
     texts.push(message.text())
     return handler(message, rig) as Promise<void> | void
   }
-  const promise = windows.world.client.listen('a', handle, {
-    qos: 1,
-    lifetime: 'borrowed',
-    ...options,
-  })
+  const all: ListenOptions = { qos: 1, lifetime: 'borrowed', ...options }
+  const promise = windows.world.client.listen('a', handle, all)
   await windows.world.settle()
   const rig: Listening = { ...windows, handling: await promise, texts }
   quiet(rig.handling.done)
@@ -115,8 +114,7 @@ describe('a handler where the message was read', () => {
     await rig.send(...quick('a', 2, 5))
     expect(rig.texts).toEqual(['1', '2'])
     await churn(rig)
-    door.open()
-    await rig.world.settle()
+    await settled(rig.world, door.open())
     expect(rig.texts).toEqual(['1', '2', '3', '4', '5', '6'])
     expectAcked(rig, 4)
   })
@@ -132,13 +130,9 @@ describe('a handler where the message was read', () => {
     await churn(rig)
     const [[view, message]] = views as [readonly [Uint8Array, Message]]
     expect([utf8.decode(view), message.text(), shown(message)]).toEqual(['hello', 'hello', 'hello'])
-    expect(JSON.parse(JSON.stringify(message))).toMatchObject({
-      topic: 'a',
-      qos: 1,
-      payloadLength: 5,
-    })
-    door.open()
-    await rig.world.settle()
+    const shape = { topic: 'a', qos: 1, payloadLength: 5 }
+    expect(JSON.parse(JSON.stringify(message))).toMatchObject(shape)
+    await settled(rig.world, door.open())
     expect(() => message.payload).toThrow(released)
     expect(JSON.parse(JSON.stringify(message))).toEqual({ topic: 'a', released: true })
   })
@@ -209,8 +203,7 @@ describe('detached from', () => {
     await churn(rig)
     expect(views.map((view) => utf8.decode(view))).toEqual(['hello'])
     const message = taken(await subscribe(rig.world, 'a', { qos: 1 }))
-    door.open()
-    await rig.world.settle()
+    await settled(rig.world, door.open())
     expect(message.text()).toBe('hello')
   })
 
@@ -256,9 +249,7 @@ describe('refused by its handler inside the read', () => {
     await subscribe(world, 'a', { qos: 1 })
     for (const causes of [[], ['memory budget spent']]) {
       const from = 200 + 100 * causes.length
-      await world.send(
-        ...Array.from({ length: 10 }, (_, at) => publish('a', 'x'.repeat(1000), from + at)),
-      )
+      await world.send(...times(10, (at) => publish('a', 'x'.repeat(1000), from + at)))
       expect(world.seen('disconnect').map(({ cause }) => cause?.message)).toEqual(causes)
     }
   })
@@ -279,8 +270,7 @@ describe('acknowledged', () => {
     expect(kept[0]?.ack(0x80)).toBe(false)
     await rig.world.settle()
     expectAcked(rig, 1)
-    door.open()
-    await rig.world.settle()
+    await settled(rig.world, door.open())
     expectAcked(rig, 2)
   })
 
@@ -332,16 +322,13 @@ describe('a handler that returns', () => {
         most = Math.max(most, running)
         return door.promise.then(() => void running--)
       }
-      const rig = await listening(handler, {
-        onError: 'reject',
-        ...(concurrency === 1 ? {} : { concurrency }),
-      })
+      const more = concurrency === 1 ? {} : { concurrency }
+      const rig = await listening(handler, { onError: 'reject', ...more })
       await rig.send(...series('a', 8))
       await rig.world.settle()
       expect(rig.texts.length).toEqual(Math.min(8, 1 + concurrency - stuck))
       expect(most).toEqual(concurrency - stuck)
-      door.open()
-      await rig.world.settle()
+      await settled(rig.world, door.open())
       expect(acks(rig.world).length).toBe(stuck === 1 ? 0 : 8)
     }
   })
@@ -351,10 +338,8 @@ describe('memory', () => {
   it('onDrop of one subscription does not get that of another', async () => {
     const world = await agreed()
     const options = { buffer: 1, overflow: 'drop-newest', ack: 'on-receive' } as const
-    const first = await subscribe(world, 'a', {
-      ...options,
-      onDrop: (message) => void message.payload.fill(0),
-    })
+    const onDrop = (message: Message): unknown => message.payload.fill(0)
+    const first = await subscribe(world, 'a', { ...options, onDrop })
     const second = await subscribe(world, 'a')
     for (const text of ['1', '2', 'abc']) await world.send(publish('a', text))
     expect([first.dropped, takenTexts(second)]).toEqual([1, ['1', '2', 'abc']])
@@ -366,7 +351,7 @@ describe('memory', () => {
     await subscribe(world, 'a')
     const options = { lifetime: 'borrowed', noLocal: true } as const
     expect(() => world.client.subscription('a', options)).toThrow(
-      expect.objectContaining({ code: 'ERR_SUBSCRIPTION_CONFLICT' }),
+      coded('ERR_SUBSCRIPTION_CONFLICT'),
     )
     quiet(world.client.subscribe('b', { lifetime: 'borrowed', signal: AbortSignal.abort() }))
     await churn(rig)
@@ -378,10 +363,8 @@ describe('memory', () => {
     async (how) => {
       const { world, connections, busy } = await windowed()
       const until = new AbortController()
-      const subscription = await subscribe(world, 'a', {
-        lifetime: 'borrowed',
-        until: until.signal,
-      })
+      const options = { lifetime: 'borrowed', until: until.signal } as const
+      const subscription = await subscribe(world, 'a', options)
       await busy()
       await busy()
       expect(connections[0]?.windows.length).toBe(2)
@@ -466,7 +449,7 @@ describe('every message is right', () => {
       }
       let number = 0
       for (let round = 0; round < 80; round++) {
-        await rig.send(...Array.from({ length: random.between(1, 80) }, () => one(++number)))
+        await rig.send(...times(random.between(1, 80), () => one(++number)))
         if (random.below(3) === 0) judges.open()
         for (let count = random.below(40); count > 0 && judges.readOne(reader); count--);
         if (random.below(2) === 0) await world.settle()

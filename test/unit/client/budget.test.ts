@@ -12,7 +12,7 @@ import { memoryStore } from '../../../src/store/memory.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { PacketInput } from '../../../src/wire/encode.js'
 import { again, comeBack, keeps, lasting, lose, steady, willing } from './across.js'
-import { agreeable, World } from './harness.js'
+import { agreeable, times, World } from './harness.js'
 import {
   acks,
   agreed,
@@ -32,15 +32,11 @@ const big = 'x'.repeat(3000)
 
 /** Messages 1 to `count`, which begin with their number. */
 const flood = (count: number, dup = false): PacketInput[] =>
-  Array.from({ length: count }, (_, index) =>
-    publish('a', `${index + 1} ${big}`, index + 1, { dup }),
-  )
+  times(count, (index) => publish('a', `${index + 1} ${big}`, index + 1, { dup }))
 const numberOf = (message: Message): string => message.text().split(' ')[0] as string
-const upTo = (count: number): string[] =>
-  Array.from({ length: count }, (_, index) => String(index + 1))
+const upTo = (count: number): string[] => times(count, (index) => String(index + 1))
 
-const dropCount = (world: World): number =>
-  world.seen('drop').reduce((sum, event) => sum + event.count, 0)
+const dropCount = (world: World) => world.seen('drop').reduce((sum, event) => sum + event.count, 0)
 /** Reason codes with which connections ended. */
 const ends = (world: World) => world.seen('disconnect').map(({ cause }) => cause?.reasonCode)
 const waiting = ({ clock }: World, delay: number): Promise<void> =>
@@ -134,9 +130,7 @@ describe('over the budget while somebody reads: what had no room comes again onc
     steady({ memoryBudget, cleanStart: false, clientId: 'slow' }, willing(false))
 
   /** A handler that takes so many milliseconds for each message, and what it was given. */
-  async function slow(
-    delay: number,
-  ): Promise<{ readonly world: World; readonly numbers: string[] }> {
+  async function slow(delay: number) {
     const world = await keeping()
     const numbers: string[] = []
     const handle = (message: Message): Promise<void> => {
@@ -343,14 +337,14 @@ describe('over the budget, on a stream that can be paused', () => {
 
   async function started(options: ClientOptions = {}): Promise<World> {
     const world = created({ ...coming, ...session, ...options })
-    await Promise.all([world.client.connect(), world.settle()])
+    await world.up()
     return world
   }
 
   /** A client of 3.1.1 with a handler, and what it was given. */
   async function handling(handle: (world: World) => Promise<unknown>, more: ClientOptions = {}) {
     const world = created({ protocolVersion: 4, ...more }, willing(false))
-    await Promise.all([world.client.connect(), world.settle()])
+    await world.up()
     const numbers: string[] = []
     const handler = async (message: Message): Promise<void> => {
       numbers.push(numberOf(message))
@@ -401,9 +395,9 @@ describe('over the budget, on a stream that can be paused', () => {
       await waiting(world, 400)
     }
     const granted = world.client.listen('a', handler, { qos: 1 })
-    await Promise.all([world.client.connect(), world.settle()])
+    await world.up()
     const { packetId } = world.peer.last('subscribe')
-    await world.send(...flood(9), { type: 'suback', packetId, reasonCodes: [1], properties: {} })
+    await world.send(...flood(9), { type: 'suback', packetId, reasonCodes: [1] })
     await world.clock.advance(9 * 400 + 1000)
     await granted
     expect([numbers, world.peers.length, ends(world)]).toEqual([upTo(9), 1, []])
@@ -461,10 +455,8 @@ describe('over the budget, on a stream that can be paused', () => {
   it.each([4, 5] as const)(
     'a handler that hangs: the budget and one message, over however many connections, and no attempts are spent (version %i)',
     async (protocolVersion) => {
-      const world = await started({
-        protocolVersion,
-        reconnect: { backoff: constant(1000), maxAttempts: 3 },
-      })
+      const reconnect = { ...coming.reconnect, maxAttempts: 3 }
+      const world = await started({ protocolVersion, reconnect })
       await listening(world, never)
       world.answer = repeating(20)
       await world.send(...flood(20))
@@ -570,7 +562,7 @@ describe('over the budget, on a stream that can be paused', () => {
         ? { type: 'auth', reasonCode: 0, properties }
         : agreeable(packet)
     })
-    await Promise.all([world.client.connect(), world.settle()])
+    await world.up()
     await listening(world, () => waiting(world, 8000))
     await oneByOne(world, flood(20))
     const renewed = quiet(world.client.reauthenticate())
@@ -585,10 +577,8 @@ describe('the budget over several connections', () => {
 
   /** A client with 20,000 bytes for messages, whose reader never comes. */
   async function overrun(options: ClientOptions): Promise<World> {
-    const world = await steady(
-      { memoryBudget: 20_000, receiveMaximum: 64, ...options },
-      willing(false),
-    )
+    const all = { memoryBudget: 20_000, receiveMaximum: 64, ...options }
+    const world = await steady(all, willing(false))
     await subscribe(world, 'a', { qos: 1, ack: 'manual' })
     return world
   }
@@ -614,7 +604,7 @@ describe('the budget over several connections', () => {
     await lose(world)
     await comeBack(world, willing(true))
     // The server's own 0x97 is about what we sent.
-    await world.send({ type: 'disconnect', reasonCode: 0x97, properties: {} })
+    await world.send({ type: 'disconnect', reasonCode: 0x97 })
     await comeBack(world, willing(true))
     expect(announced(world)).toEqual([64, 64, 64])
   })

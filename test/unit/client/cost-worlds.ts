@@ -9,7 +9,7 @@ import type {
 } from '../../../src/client/options/index.js'
 import { steady, willing } from './across.js'
 import { countWorkOf, grownTooMuch, type Work } from './counted-work.js'
-import { connected, World } from './harness.js'
+import { connected, times, World } from './harness.js'
 import { bytesOf, obliging, quiet, series } from './incoming.js'
 import { deafTo, settled } from './steps.js'
 
@@ -42,7 +42,7 @@ export const wide: ClientOptions = {
 /** Room for everything that is queued. */
 export const outbound = { maxQueuedMessages: 1_000_000, maxQueuedBytes: 2 ** 30 }
 
-export const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index)
+export const upTo = (count: number): number[] => times(count, (index) => index)
 /** The same numbers, in an order that has nothing to do with theirs. */
 export const shuffled = (numbers: readonly number[]): number[] =>
   [...numbers].sort((one, other) => ((one * 7919) % 1009) - ((other * 7919) % 1009))
@@ -86,10 +86,8 @@ export async function handed(
   options: SubscribeOptions = {},
 ): Promise<{ world: World; messages: Message[] }> {
   const world = await open()
-  const subscription = await settled(
-    world,
-    world.client.subscribe('t', { qos: 2, ack: 'manual', ...options }),
-  )
+  const granted = world.client.subscribe('t', { qos: 2, ack: 'manual', ...options })
+  const subscription = await settled(world, granted)
   await world.sendBytes(
     bytesOf(series('t', count).map((packet) => ({ ...packet, qos }) as typeof packet)),
   )

@@ -28,6 +28,7 @@ const each =
     await world.settle()
   }
 const coming = { reconnect: { backoff: () => 10 } }
+const session = { cleanStart: false, clientId: 'me' }
 const inAnyOrder = (count: number): number[] => shuffled(upTo(count))
 const answer = (type: 'puback' | 'pubrec', index: number) =>
   ({ type, packetId: index + 1, reasonCode: 0, properties: {} }) as const
@@ -42,6 +43,12 @@ const subscribeEach = (world: World, names: readonly string[], options: Subscrib
     Promise.all(names.map((name) => world.client.subscribe(name, { qos: 1, ...options }))),
   )
 
+/** A world with one subscription to `t`. */
+async function withOne(options: SubscribeOptions = {}) {
+  const world = await open()
+  return { world, subscription: await settled(world, world.client.subscribe('t', options)) }
+}
+
 /** Publishes of one turn, to their end. */
 const publishing = (qos: 0 | 1 | 2, topic = (_index: number): string => 't'): Row => {
   const options: PublishOptions = { qos }
@@ -55,11 +62,7 @@ const publishing = (qos: 0 | 1 | 2, topic = (_index: number): string => 't'): Ro
 /** The next connection with so much in flight; the session is there or not. */
 const returning = (hasSession: boolean): Row => {
   return async (count) => {
-    const { world, all } = await inFlight(count, 1, {
-      ...coming,
-      cleanStart: false,
-      clientId: 'me',
-    })
+    const { world, all } = await inFlight(count, 1, { ...coming, ...session })
     return async () => {
       await again(world, willing(hasSession))
       await settled(world, all)
@@ -82,8 +85,7 @@ async function aborting(
 /** Messages for a loop. */
 const reading = (qos: 0 | 1 | 2): Row => {
   return async (count) => {
-    const world = await open()
-    const subscription = await settled(world, world.client.subscribe('t', { qos }))
+    const { world, subscription } = await withOne({ qos })
     let seen = 0
     const loop = (async () => {
       for await (const message of subscription) if (message.topic === 't' && ++seen === count) break
@@ -147,7 +149,7 @@ const rows: Readonly<Record<string, Row>> = {
     const { world, all } = offline(count)
     world.answer = obliging
     return async () => {
-      await settled(world, world.client.connect())
+      await world.up()
       await settled(world, Promise.all(all))
     }
   },
@@ -195,10 +197,8 @@ const rows: Readonly<Record<string, Row>> = {
     return each(world, [0], () => world.client.destroy())
   },
   async 'waits for writable'(count) {
-    const world = await connected(
-      { ...wide, ...coming, outbound: { offline: { qos0: 'reject' } } },
-      agreeable,
-    )
+    const offline = { qos0: 'reject' } as const
+    const world = await connected({ ...wide, ...coming, outbound: { offline } }, agreeable)
     await lose(world)
     return async () => {
       const all = Promise.allSettled(upTo(count).map(() => world.client.writable))
@@ -218,10 +218,7 @@ const rows: Readonly<Record<string, Row>> = {
   },
   async 'one message for as many consumers of a filter'(count) {
     const world = await open()
-    await subscribeEach(
-      world,
-      upTo(count).map(() => 't'),
-    )
+    await subscribeEach(world, Array(count).fill('t'))
     return () => world.send(publish('t', 'x', 1))
   },
   async 'messages under aliases of their own'(count) {
@@ -235,8 +232,7 @@ const rows: Readonly<Record<string, Row>> = {
       world.sendBytes(bytesOf([...aliased((index) => `t/${index}`), ...aliased(() => '')]))
   },
   async 'user properties of messages'(count) {
-    const world = await open()
-    const subscription = await settled(world, world.client.subscribe('t'))
+    const { world, subscription } = await withOne()
     const userProperties = upTo(100).map((index) => [`name ${index}`, 'value'] as [string, string])
     const packet = publish('t', 'x', undefined, { properties: { userProperties } })
     return async () => {
@@ -246,11 +242,7 @@ const rows: Readonly<Record<string, Row>> = {
     }
   },
   async 'waiting next() calls, each with its message'(count) {
-    const world = await open()
-    const subscription = await settled(
-      world,
-      world.client.subscribe('t', { qos: 1, ack: 'manual' }),
-    )
+    const { world, subscription } = await withOne({ qos: 1, ack: 'manual' })
     return async () => {
       const all = Promise.all(upTo(count).map(() => subscription.next()))
       await world.sendBytes(bytesOf(series('t', count)))
@@ -279,8 +271,7 @@ const rows: Readonly<Record<string, Row>> = {
     }
   },
   async batches(count) {
-    const world = await open()
-    const subscription = await settled(world, world.client.subscribe('t', { qos: 1 }))
+    const { world, subscription } = await withOne({ qos: 1 })
     await world.sendBytes(bytesOf(series('t', count)))
     const loop = async (): Promise<void> => {
       let seen = 0
@@ -292,19 +283,14 @@ const rows: Readonly<Record<string, Row>> = {
     return () => settled(world, loop())
   },
   async 'a buffer that is full, the oldest dropped'(count) {
-    const world = await open()
-    await settled(world, world.client.subscribe('t', { overflow: 'drop-oldest', buffer: count }))
+    const { world } = await withOne({ overflow: 'drop-oldest', buffer: count })
     await world.sendBytes(bytesOf(quick('t', count)))
     return async () => {
       for (const index of upTo(count)) await world.send(publish('t', String(index)))
     }
   },
   async 'QoS 0 behind a message that is owed an acknowledgement'(count) {
-    const world = await open()
-    const subscription = await settled(
-      world,
-      world.client.subscribe('t', { qos: 1, buffer: count, ack: 'manual' }),
-    )
+    const { world, subscription } = await withOne({ qos: 1, buffer: count, ack: 'manual' })
     await world.sendBytes(bytesOf([...series('t', count), ...quick('t', 2)]))
     return async () => {
       for (const index of upTo(count)) await world.send(publish('t', String(index)))
@@ -315,10 +301,8 @@ const rows: Readonly<Record<string, Row>> = {
   async 'handlers, 50 at once, that end in any order'(count) {
     const world = await open()
     const { handle, ends } = waiting()
-    await settled(
-      world,
-      world.client.listen('t', handle, { qos: 1, concurrency: 50, order: 'none' }),
-    )
+    const options = { qos: 1, concurrency: 50, order: 'none' } as const
+    await settled(world, world.client.listen('t', handle, options))
     await world.sendBytes(bytesOf(series('t', count)))
     return async () => {
       for (let ended = 0; ended < count; ) {
@@ -329,7 +313,7 @@ const rows: Readonly<Record<string, Row>> = {
     }
   },
   async 'messages that nobody claims'(count) {
-    const world = await connected({ ...wide, cleanStart: false, clientId: 'me' }, willing(true))
+    const world = await connected({ ...wide, ...session }, willing(true))
     return async () => {
       await world.sendBytes(bytesOf(series('t', count)))
       const subscription = await settled(world, world.client.subscribe('t', { qos: 1 }))
@@ -349,11 +333,7 @@ const rows: Readonly<Record<string, Row>> = {
   },
   async 'calls of one turn for one filter'(count) {
     const world = await open()
-    return () =>
-      subscribeEach(
-        world,
-        upTo(count).map(() => 'a'),
-      )
+    return () => subscribeEach(world, Array(count).fill('a'))
   },
   async 'SUBSCRIBEs of one filter that wait for their answers, and then get them'(count) {
     const world = await connected(wide, deafTo('subscribe'))
@@ -365,7 +345,7 @@ const rows: Readonly<Record<string, Row>> = {
       }
       expect(world.peer.all('subscribe')).toHaveLength(count)
       for (const { packetId } of world.peer.all('subscribe'))
-        world.peer.send({ type: 'suback', packetId, reasonCodes: [1], properties: {} })
+        world.peer.send({ type: 'suback', packetId, reasonCodes: [1] })
       await settled(world, Promise.all(calls))
     }
   },
@@ -378,16 +358,10 @@ const rows: Readonly<Record<string, Row>> = {
     return async () => {
       const own = (index: number) =>
         ({ qos: 1, properties: { subscriptionIdentifier: index + 1 } }) as const
-      await settled(
-        world,
-        Promise.all(
-          filters(count).map((filter, index) => world.client.subscribe(filter, own(index))),
-        ),
-      )
-      await subscribeEach(
-        world,
-        filters(count).map((filter) => `own/${filter}`),
-      )
+      const calls = filters(count).map((name, index) => world.client.subscribe(name, own(index)))
+      await settled(world, Promise.all(calls))
+      const names = filters(count).map((name) => `own/${name}`)
+      await subscribeEach(world, names)
     }
   },
   async 'unsubscribe() of filters, one call'(count) {
@@ -433,10 +407,8 @@ const rows: Readonly<Record<string, Row>> = {
   async 'handlers that end one after the other while the client does'(count) {
     const world = await open()
     const { handle, ends } = waiting()
-    await settled(
-      world,
-      Promise.all(filters(count).map((filter) => world.client.listen(filter, handle, { qos: 1 }))),
-    )
+    const calls = filters(count).map((name) => world.client.listen(name, handle, { qos: 1 }))
+    await settled(world, Promise.all(calls))
     await world.sendBytes(onEach(count))
     expect(ends).toHaveLength(count)
     return async () => {
@@ -497,8 +469,7 @@ const rows: Readonly<Record<string, Row>> = {
   // Bytes that come in
 
   async 'a message that comes in pieces'(count) {
-    const world = await open()
-    const subscription = await settled(world, world.client.subscribe('t', { qos: 1 }))
+    const { world, subscription } = await withOne({ qos: 1 })
     const bytes = bytesOf([publish('t', 'x'.repeat(count * 20), 1)])
     return async () => {
       for (let at = 0; at < bytes.length; at += 20)
@@ -513,8 +484,7 @@ const rows: Readonly<Record<string, Row>> = {
     return () => world.sendBytes(bytes)
   },
   async 'messages at QoS 2 that come again'(count) {
-    const world = await open()
-    await settled(world, world.client.subscribe('t', { qos: 2, ack: 'manual' }))
+    const { world } = await withOne({ qos: 2, ack: 'manual' })
     const once = series('t', count).map((packet) => ({ ...packet, qos: 2 }) as typeof packet)
     await world.sendBytes(bytesOf(once))
     return () =>
@@ -525,10 +495,7 @@ const rows: Readonly<Record<string, Row>> = {
     return each(world, upTo(count), (index) => world.peer.send(answer('puback', index)))
   },
   async 'connections, one after the other'(count) {
-    const world = await connected(
-      { ...wide, reconnect: { backoff: () => 10 }, cleanStart: false, clientId: 'me' },
-      willing(true),
-    )
+    const world = await connected({ ...wide, ...coming, ...session }, willing(true))
     quiet(world.client.closed)
     return async () => {
       for (const _ of upTo(count)) await again(world, willing(true))

@@ -9,6 +9,7 @@ import {
   type Step,
 } from '../../../src/client/reconnect/retry-policy.js'
 import { MqttError } from '../../../src/errors.js'
+import { times } from './harness.js'
 
 /** A list of endpoints, one letter each, over which so many steps went: `>` rotates, `!` refuses with 0x80 and the number of the step. */
 function list(names: string, steps = ''): BrokerList<string> {
@@ -22,7 +23,7 @@ function list(names: string, steps = ''): BrokerList<string> {
 
 /** Whose turn it is over so many rotations. */
 function turns(brokers: BrokerList<string>, count: number): string {
-  return Array.from({ length: count }, () => {
+  return times(count, () => {
     const { current } = brokers
     brokers.rotate()
     return current
@@ -53,10 +54,8 @@ describe('refusals', () => {
 
   it('when all refused, every reason is there, in the order of the list, and rotating stays where it is', () => {
     const brokers = list('ab', '>!>!>')
-    expect(brokers.refusals?.map(([host, error]) => [host, error.reasonCode])).toEqual([
-      ['a', 0x83],
-      ['b', 0x81],
-    ])
+    const codes = brokers.refusals?.map(([host, error]) => `${host} ${error.reasonCode}`)
+    expect(codes).toEqual([`a ${0x83}`, `b ${0x81}`])
     expect(list('ab', '!>!>').current).toBe('b')
   })
 
@@ -111,10 +110,7 @@ describe('references', () => {
   })
 })
 
-const lost = new MqttError('ERR_CONNECTION_LOST', undefined, {
-  fault: 'remote',
-  outcome: 'unknown',
-})
+const lost = new MqttError('ERR_CONNECTION_LOST', undefined, { fault: 'remote' })
 const failed = new MqttError('ERR_CONNECT_FAILED', undefined, { fault: 'remote' })
 const no = (reasonCode: number): MqttError =>
   new MqttError('ERR_CONNECT_REFUSED', undefined, { reasonCode, outcome: 'refused' })
@@ -144,13 +140,9 @@ function begun(
     platform: { random: () => 0 },
     nameOf: (host: string) => `x://${host}`,
   }
-  const supervisor = new RetryPolicy({
-    ...defaults,
-    ...config,
-    policy: policy && { ...doubling, ...policy },
-  })
-  const next = (step: Step): number | MqttError | undefined =>
-    step.type === 'dial' ? step.delay : step.error
+  const whole = policy && { ...doubling, ...policy }
+  const supervisor = new RetryPolicy({ ...defaults, ...config, policy: whole })
+  const next = (step: Step) => (step.type === 'dial' ? step.delay : step.error)
   expect(supervisor.begin()).toEqual({ type: 'dial', delay: undefined })
   return {
     supervisor,
@@ -218,7 +210,7 @@ describe('delays', () => {
   it('six failures in a row: the series', () => {
     const { connected, lose, fail } = begun()
     connected()
-    expect([lose(), ...Array.from({ length: 6 }, () => fail())]).toEqual(series)
+    expect([lose(), ...times(6, () => fail())]).toEqual(series)
   })
 
   it('a connection that dies young leaves the delay where it was: it goes on growing', () => {
@@ -266,8 +258,7 @@ describe('delays', () => {
 
   it('a backoff gets the number of the delay and the error', () => {
     const given: unknown[] = []
-    const backoff = (attempt: number, error: MqttError | undefined): number =>
-      given.push(attempt, error)
+    const backoff = (attempt: number, error: MqttError | undefined) => given.push(attempt, error)
     const { connected, lose, fail } = begun({ backoff })
     connected()
     lose()
@@ -351,10 +342,8 @@ describe('enough', () => {
 describe('decide', () => {
   it('is asked once for each failure, with what would be done', () => {
     const asked: (MqttError | DecisionContext)[] = []
-    const { connected, lose, fail } = begun({ decide: (...args) => void asked.push(...args) }, [
-      'a',
-      'b',
-    ])
+    const decide = (...args: (typeof asked)[number][]): undefined => void asked.push(...args)
+    const { connected, lose, fail } = begun({ decide }, ['a', 'b'])
     fail()
     fail(no(0x8a))
     connected()

@@ -6,6 +6,7 @@ import { Emitter } from '../../../src/common/emitter.js'
 import { MqttError } from '../../../src/errors.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
+import { lose } from './across.js'
 import { agreeable, connected, failure, World } from './harness.js'
 import { agreed, quiet } from './incoming.js'
 import { down, Rig } from './rig.js'
@@ -68,7 +69,7 @@ describe('connect()', () => {
     const calls = [world.client.connect(), world.client.connect()]
     await world.settle()
     calls.push(world.client.connect())
-    await world.send({ type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} })
+    await world.send({ type: 'connack', sessionPresent: false, reasonCode: 0 })
     await Promise.all(calls)
     expect(world.peers.length).toBe(1)
     expect(world.peer.all('connect').length).toBe(1)
@@ -85,30 +86,17 @@ describe('connect()', () => {
     expect(world.peers).toHaveLength(1)
   })
 
-  it('a failed round is the end: ERR_CLOSED afterwards', async () => {
-    const world = new World({}, {}, 1, () => Promise.reject(new Error('no')))
-    await failure(world.client.connect())
-    expect(world.client.state).toBe('closed')
-    for (const call of [world.client.connect(), world.client.publish('a', 'b', { qos: 1 })])
-      expect(await failure(call)).toMatchObject({ code: 'ERR_CLOSED' })
-  })
-
   it('the signal of the first caller ends the attempt', async () => {
     const world = new World()
     const controller = new AbortController()
-    const calls = [
-      failure(world.client.connect({ signal: controller.signal })),
-      failure(world.client.connect()),
-    ]
+    const { signal } = controller
+    const calls = [failure(world.client.connect({ signal })), failure(world.client.connect())]
     await world.settle()
     const cause = new Error('changed my mind')
     controller.abort(cause)
     const [own, joined] = await settled(world, Promise.all(calls))
     expect(own).toMatchObject({ code: 'ERR_ABORTED', name: 'AbortError', cause })
-    expect([joined, await world.client.closed]).toMatchObject([
-      { code: 'ERR_ABORTED' },
-      { code: 'ERR_ABORTED' },
-    ])
+    for (const error of [joined, await world.client.closed]) expect(error?.code).toBe('ERR_ABORTED')
     expect(world.client.state).toBe('closed')
     expect(world.peer.ended !== undefined).toBe(true)
     expect(world.clock.pending).toBe(0)
@@ -123,16 +111,15 @@ describe('connect()', () => {
     controller.abort()
     expect(await joined).toMatchObject({ code: 'ERR_ABORTED' })
     expect(world.client.state).toBe('connecting')
-    await world.send({ type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} })
+    await world.send({ type: 'connack', sessionPresent: false, reasonCode: 0 })
     await first
     expect(world.client.state).toBe('connected')
   })
 
   it('an aborted signal starts nothing, and an abort after CONNACK does nothing', async () => {
     const world = agreeableWorld()
-    expect(await failure(world.client.connect({ signal: AbortSignal.abort() }))).toMatchObject({
-      code: 'ERR_ABORTED',
-    })
+    const early = await failure(world.client.connect({ signal: AbortSignal.abort() }))
+    expect(early.code).toBe('ERR_ABORTED')
     expect([world.client.state, world.peers.length]).toEqual(['idle', 0])
     const controller = new AbortController()
     await settled(world, world.client.connect({ signal: controller.signal }))
@@ -146,14 +133,8 @@ describe('events come after the fact, to every listener in the same order', () =
   /** What a second listener sees, in order, when the first one acts at the given line. */
   function ordered(world: World, at: string, act: () => void): string[] {
     const lines: string[] = []
-    for (const type of [
-      'state',
-      'reconnecting',
-      'connect',
-      'disconnect',
-      'sessionlost',
-      'late',
-    ] as const) {
+    const ends = ['disconnect', 'sessionlost', 'late'] as const
+    for (const type of ['state', 'reconnecting', 'connect', ...ends] as const) {
       world.client.on(type, (event) => {
         if (lineOf(type, event) === at) act()
       })
@@ -165,23 +146,17 @@ describe('events come after the fact, to every listener in the same order', () =
   it('destroy() in `state` connecting: the second listener sees closed after connecting, and no transport is opened', async () => {
     const world = agreeableWorld()
     const lines = ordered(world, 'state connecting', () => world.client.destroy())
-    expect(await settled(world, failure(world.client.connect()))).toMatchObject({
-      code: 'ERR_CLOSED',
-    })
+    const error = await settled(world, failure(world.client.connect()))
+    expect(error.code).toBe('ERR_CLOSED')
     expect(lines).toEqual(['state connecting', 'state closed'])
   })
 
   it('destroy() in `state` connected: `connect` comes, then the end', async () => {
     const world = agreeableWorld()
     const lines = ordered(world, 'state connected', () => world.client.destroy())
-    await settled(world, world.client.connect())
-    expect(lines).toEqual([
-      'state connecting',
-      'state connected',
-      'connect',
-      'state closed',
-      'disconnect',
-    ])
+    await world.up()
+    const life = 'state connecting,state connected,connect,state closed,disconnect'
+    expect(lines.join()).toBe(life)
   })
 
   it('in `state` it is the new one: connected, what waited has left; closed, everything has settled', async () => {
@@ -198,8 +173,7 @@ describe('events come after the fact, to every listener in the same order', () =
     await settled(world, Promise.all([world.client.connect(), published]))
     world.answer = undefined
     quiet(world.client.publish('t', 'a', { qos: 1 }))
-    world.peer.cut()
-    await world.settle()
+    await lose(world)
     expect(seen).toEqual([true, 0, true, true, 0, 0, true])
   })
 
@@ -217,14 +191,8 @@ describe('events come after the fact, to every listener in the same order', () =
     const lines = ordered(world, 'state reconnecting', () => void world.client.reconnect())
     world.peer.cut()
     await world.clock.advance(10)
-    expect(lines).toEqual([
-      'state reconnecting',
-      'disconnect',
-      'reconnecting',
-      'state connected',
-      'connect',
-      'sessionlost',
-    ])
+    const life = 'state reconnecting,disconnect,reconnecting,state connected,connect,sessionlost'
+    expect(lines.join()).toBe(life)
   })
 })
 
@@ -246,11 +214,8 @@ describe('the emitter', () => {
     events.on('a', (event) => calls.push(['second', event]))
     events.emit('a', { value: 1 })
     events.emit('b', 'x')
-    expect(calls).toEqual([
-      ['first', { value: 1 }],
-      ['second', { value: 1 }],
-      ['b', 'x'],
-    ])
+    const [a, b] = [{ value: 1 }, 'x']
+    expect(calls.flat()).toEqual(['first', a, 'second', a, 'b', b])
   })
 
   it('once: one event, also when the listener emits again', () => {
@@ -333,9 +298,9 @@ describe('client.on', () => {
     world.answer = agreeable
     const types = ['state', 'dial', 'connect', 'serverdisconnect', 'disconnect', 'packet'] as const
     for (const type of types) world.client.on(type, () => expect.fail(`thrown in ${type}`))
-    await settled(world, world.client.connect())
+    await world.up()
     await settled(world, world.client.publish('a', 'b', { qos: 2 }))
-    await world.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} })
+    await world.send({ type: 'disconnect', reasonCode: 0x8b })
     expect(await world.client.closed).toMatchObject({ code: 'ERR_SERVER_DISCONNECT' })
     expect(world.clock.pending).toBe(0)
     for (const type of types)
@@ -383,18 +348,8 @@ describe('names of events', () => {
     expect(listen(given)).toThrow(/subscribe\(\) or listen\(\)/)
   })
 
-  const none = [
-    '',
-    5,
-    undefined,
-    null,
-    Symbol('state'),
-    ['state'],
-    { toString: () => 'state' },
-    '__proto__',
-    'toString',
-    'x\n'.repeat(1e5),
-  ]
+  const odd = [Symbol('state'), ['state'], { toString: () => 'state' }]
+  const none = ['', 5, undefined, null, ...odd, '__proto__', 'toString', 'x\n'.repeat(1e5)]
   it.each(none.map((given) => [given]))('%#: what is no name is refused, in few words', (given) => {
     expect(listen(given)).toThrow(
       expect.objectContaining({
@@ -442,19 +397,6 @@ describe('the option on', () => {
     const error = { code: 'ERR_CONNECT_FAILED' }
     await expect(Promise.all([connecting, clock.settle()])).rejects.toMatchObject(error)
     expect(seen).toMatchObject([{ attempt: 1, endpoint: 'x://a', error }])
-  })
-
-  it.each([
-    ['mesage', 'unknown event mesage; did you mean subscribe() or listen()?'],
-    ['reconecting', 'unknown event reconecting; did you mean reconnecting?'],
-    ['close', 'unknown event close; did you mean disconnect, state?'],
-  ])('%s is no event: refused by name, with the one that was meant', (name, message) => {
-    const refused = refusal({ [name]: () => undefined })
-    const code = 'ERR_INVALID_OPTION'
-    expect(MqttError.is(refused)).toBe(true)
-    expect(refused).toMatchObject({ code, option: `on.${name}`, message })
-    const told = thrownBy(() => new World().client.on(name as never, () => undefined))
-    expect(told).toMatchObject({ code, message })
   })
 
   it('what is no function, and what is no object, is refused by name', () => {

@@ -2,7 +2,17 @@
 import { describe, expect, it } from 'vitest'
 import type { SubscribeOptions, Subscription } from '../../../src/client/options/index.js'
 import type { World } from './harness.js'
-import { acks, agreed, pubacks, publish, series, subscribe, taken, takenTexts } from './incoming.js'
+import {
+  acked,
+  acks,
+  agreed,
+  pubacks,
+  publish,
+  series,
+  subscribe,
+  taken,
+  takenTexts,
+} from './incoming.js'
 import { settled } from './steps.js'
 
 type Leave = (subscription: Subscription) => Promise<unknown>
@@ -103,8 +113,7 @@ describe('which way', () => {
     await settled(world, leaveByBreak(first))
     expect([unsubscribed(world), acks(world)]).toEqual([[], []])
     taken(second).ack()
-    await world.settle()
-    expect(acks(world)).toEqual(['puback 1'])
+    expect(await acked(world)).toEqual(['puback 1'])
   })
 
   it('a subscription that is left before its grant says so', async () => {
@@ -129,8 +138,7 @@ describe('detached', () => {
     const subscription = await subscribe(world, 'a', { qos: 1 })
     await world.send(...series('a', 1, 6))
     expect(takenTexts(subscription)).toEqual(['1', '2', '3', '4', '5', '6'])
-    await world.settle()
-    expect(acks(world)).toEqual(pubacks(1, 6))
+    expect(await acked(world)).toEqual(pubacks(1, 6))
   })
 
   it('a message that was in hand is the first of them', async () => {
@@ -184,8 +192,7 @@ describe('detached', () => {
     await world.send(publish('a', 'x', 1))
     expect(acks(world)).toEqual([])
     first.detach()
-    await world.settle()
-    expect([acks(world), takenTexts(second)]).toEqual([pubacks(1, 1), ['x']])
+    expect([await acked(world), takenTexts(second)]).toEqual([pubacks(1, 1), ['x']])
   })
 
   it('a subscription that is detached with another on the filter gives up its share: the other decides, and nothing stalls', async () => {
@@ -194,11 +201,9 @@ describe('detached', () => {
     const second = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
     await world.send(publish('a', 'x', 1))
     first.detach()
-    await world.settle()
-    expect(acks(world)).toEqual([])
+    expect(await acked(world)).toEqual([])
     taken(second).ack()
-    await world.settle()
-    expect([acks(world), await next(world)]).toEqual([['puback 1'], []])
+    expect([await acked(world), await next(world)]).toEqual([['puback 1'], []])
   })
 
   it('a next subscription that asks for QoS 0 does not delay the acks', async () => {

@@ -16,9 +16,7 @@ import { settled } from './steps.js'
 
 const kept = willing(true)
 
-async function rig(
-  options: ClientOptions = {},
-): Promise<{ readonly world: World; readonly warnings: string[] }> {
+async function rig(options: ClientOptions = {}) {
   const warnings: string[] = []
   const logger = { warn: (line: string) => void warnings.push(line) }
   const world = await steady(
@@ -29,11 +27,7 @@ async function rig(
 }
 
 /** Ends three connections with these bytes, each time with this code; gives them a fourth time. */
-async function fourTimes(
-  world: World,
-  bytes: (id: number) => Uint8Array,
-  code?: number,
-): Promise<void> {
+async function fourTimes(world: World, bytes: (id: number) => Uint8Array, code?: number) {
   for (let id = 1; id < 4; id++) {
     await world.sendBytes(bytes(id))
     if (code !== undefined) expect([goodbyeCode(world), world.seen('error')]).toEqual([code, []])
@@ -172,10 +166,8 @@ describe('an acknowledgement of packet identifier 0, which mochi sends after a r
 
 it('[MQTT-3.1.2-29] a Reason String that was not asked for does no harm, and the log says so once a connection', async () => {
   const log: string[] = []
-  const options = {
-    requestProblemInformation: false,
-    logger: { warn: (text: string) => log.push(text) },
-  }
+  const logger = { warn: (text: string) => log.push(text) }
+  const options = { requestProblemInformation: false, logger }
   let explains = false
   const world = await connected(options, (packet) => {
     const answer = agreeable(packet)

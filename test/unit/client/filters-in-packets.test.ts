@@ -2,13 +2,13 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/options/index.js'
 import { again, forgets } from './across.js'
+import { times } from './harness.js'
 import { answering, publish, quiet, read, subscribe } from './incoming.js'
 import { Rig, welcoming } from './rig.js'
 import { settled } from './steps.js'
 import { type StrictBroker, type Strictness, strict } from './strict-broker.js'
 
-const filtersOf = (count: number, from = 1): string[] =>
-  Array.from({ length: count }, (_, index) => `f/${from + index}`)
+const filtersOf = (count: number, from = 1) => times(count, (index) => `f/${from + index}`)
 const withoutIdentifiers: Strictness = { properties: { subscriptionIdentifierAvailable: 0 } }
 
 /** How many filters each SUBSCRIBE of the latest connection held. */

@@ -5,7 +5,6 @@ import { memoryPair } from '../../../src/transport/memory.js'
 import { carried, comeBack, frames, lasting, lose, willing } from './across.js'
 import { World } from './harness.js'
 import { subscribe } from './incoming.js'
-import { settled } from './steps.js'
 
 interface Operation {
   readonly name: string
@@ -52,7 +51,7 @@ function server(version: 4 | 5, sessionPresent: boolean): Answer {
   const answer = willing(sessionPresent)
   return (packet) =>
     packet.type === 'unsubscribe' && version === 4
-      ? { type: 'unsuback', packetId: packet.packetId, reasonCodes: [], properties: {} }
+      ? { type: 'unsuback', packetId: packet.packetId, reasonCodes: [] }
       : answer(packet)
 }
 
@@ -64,14 +63,8 @@ async function started(
   version: 4 | 5,
 ) {
   const offline = { qos0: policy, qos1: policy, qos2: policy }
-  const options = {
-    ...lasting,
-    clientId: 'c',
-    cleanStart: false,
-    protocolVersion: version,
-    outbound: { offline },
-  }
-  const world: World = new World(options, {}, 1, () => {
+  const session = { clientId: 'c', cleanStart: false, protocolVersion: version }
+  const world: World = new World({ ...lasting, ...session, outbound: { offline } }, {}, 1, () => {
     const [near, far] = memoryPair({
       schedule: (callback, delay) => world.clock.setTimer(callback, delay),
       ...(bytes === undefined || world.peers.length > 0 ? {} : { forward: { drop: bytes } }),
@@ -79,8 +72,7 @@ async function started(
     world.peers.push(new ScriptedPeer(far, version, (packet) => world.answer?.(packet)))
     return near
   })
-  world.answer = server(version, false)
-  await settled(world, world.client.connect())
+  await world.up(server(version, false))
   await operation.prepare?.(world)
   const from = world.peer.bytes.length
   const before = world.peer.received.length

@@ -4,8 +4,10 @@
  * `connected()` answers CONNECT and nothing else, unless the test says so: SUBACK, PUBACK and the rest are the test's to send.
  */
 
+import { expect } from 'vitest'
 import { BaseClient } from '../../../src/client/client.js'
 import type { ClientEvents, ClientOptions } from '../../../src/client/options/index.js'
+import type { Platform } from '../../../src/client/platform.js'
 import type { MqttError } from '../../../src/errors.js'
 import { type Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
@@ -22,6 +24,11 @@ export type Dialling = (
   open: () => Transport,
   signal: AbortSignal,
 ) => Transport | Promise<Transport>
+
+type Outcome<T> =
+  | { state: 'pending' }
+  | { state: 'fulfilled'; value: T }
+  | { state: 'rejected'; error: unknown }
 
 /** Everything of one test. */
 export class World {
@@ -41,32 +48,29 @@ export class World {
     memory: MemoryOptions = {},
     endpoints = 1,
     dial: Dialling = (_index, open) => open(),
+    platform: Partial<Platform> = {},
   ) {
     this.version = isPlain(options) && options.protocolVersion === 4 ? 4 : 5
     const endpoint = (index: number) => ({
       url: `memory://peer-${index}`,
       transport: async (_endpoint: unknown, { signal }: { signal: AbortSignal }) =>
-        dial(
-          index,
-          () => {
-            const [near, far] = memoryPair({
-              ...memory,
-              schedule: (callback, delay) => this.clock.setTimer(callback, delay),
-            })
-            this.peers.push(new ScriptedPeer(far, this.version, (packet) => this.answer?.(packet)))
-            return near
-          },
-          signal,
-        ),
+        dial(index, () => this.#open(memory), signal),
     })
     this.client = new BaseClient(
-      virtualPlatform(this.clock),
+      { ...virtualPlatform(this.clock), ...platform },
       Array.from({ length: endpoints }, (_, index) => endpoint(index)),
       // Most tests are about one connection; those about several say so.
       isPlain(options) ? { reconnect: false, ...options } : options,
     )
     for (const type of eventNames)
       this.client.on(type, (event) => this.events.push({ type, event }))
+  }
+
+  /** Connects, to a server that answers so. */
+  async up(answer = this.answer): Promise<this> {
+    this.answer = answer
+    await Promise.all([this.client.connect(), this.settle()])
+    return this
   }
 
   /** The peer of the latest connection. */
@@ -101,27 +105,26 @@ export class World {
   }
 
   /** What a promise has come to by now. */
-  async outcome<T>(
-    promise: Promise<T>,
-  ): Promise<
-    { state: 'pending' } | { state: 'fulfilled'; value: T } | { state: 'rejected'; error: unknown }
-  > {
-    let result:
-      | { state: 'pending' }
-      | { state: 'fulfilled'; value: T }
-      | { state: 'rejected'; error: unknown } = { state: 'pending' }
+  async outcome<T>(promise: Promise<T>): Promise<Outcome<T>> {
+    let result: Outcome<T> = { state: 'pending' }
     promise.then(
-      (value) => {
-        result = { state: 'fulfilled', value }
-      },
-      (error: unknown) => {
-        result = { state: 'rejected', error }
-      },
+      (value) => (result = { state: 'fulfilled', value }),
+      (error: unknown) => (result = { state: 'rejected', error }),
     )
     await this.settle()
     return result
   }
+
+  #open(memory: MemoryOptions): Transport {
+    const [near, far] = pairOn(this.clock, memory)
+    this.peers.push(new ScriptedPeer(far, this.version, (packet) => this.answer?.(packet)))
+    return near
+  }
 }
+
+/** Both ends of a connection under this clock. */
+export const pairOn = (clock: VirtualClock, memory: MemoryOptions = {}): [Transport, Transport] =>
+  memoryPair({ ...memory, schedule: (callback, delay) => clock.setTimer(callback, delay) })
 
 // What is no object of options goes through as it is.
 function isPlain(options: unknown): boolean {
@@ -132,28 +135,15 @@ function isPlain(options: unknown): boolean {
 export const agreeable: Answer = (packet) => {
   if (packet.type === 'connect')
     return { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} }
-  if (packet.type === 'subscribe')
-    return {
-      type: 'suback',
-      packetId: packet.packetId,
-      reasonCodes: packet.subscriptions.map((item) => item.qos),
-      properties: {},
-    }
-  if (packet.type === 'unsubscribe')
-    return {
-      type: 'unsuback',
-      packetId: packet.packetId,
-      reasonCodes: packet.filters.map(() => 0),
-      properties: {},
-    }
   if (packet.type === 'pingreq') return { type: 'pingresp' }
-  if (packet.type === 'publish' && packet.qos === 1)
-    return { type: 'puback', packetId: packet.packetId as number, reasonCode: 0, properties: {} }
-  if (packet.type === 'publish' && packet.qos === 2)
-    return { type: 'pubrec', packetId: packet.packetId as number, reasonCode: 0, properties: {} }
-  if (packet.type === 'pubrel')
-    return { type: 'pubcomp', packetId: packet.packetId, reasonCode: 0, properties: {} }
-  return undefined
+  const { packetId } = packet as { packetId: number }
+  if (packet.type === 'subscribe')
+    return { type: 'suback', packetId, reasonCodes: packet.subscriptions.map(({ qos }) => qos) }
+  if (packet.type === 'unsubscribe')
+    return { type: 'unsuback', packetId, reasonCodes: packet.filters.map(() => 0) }
+  if (packet.type === 'publish' && packet.qos > 0)
+    return { type: packet.qos === 1 ? 'puback' : 'pubrec', packetId, reasonCode: 0 }
+  return packet.type === 'pubrel' ? { type: 'pubcomp', packetId, reasonCode: 0 } : undefined
 }
 
 /** What a server answers that only accepts the connection. */
@@ -165,18 +155,11 @@ export function accepting(properties: Properties = {}, sessionPresent = false): 
 }
 
 /** A connected client. */
-export async function connected(
+export const connected = (
   options: ClientOptions = {},
   answer: Answer = accepting(),
   memory: MemoryOptions = {},
-): Promise<World> {
-  const world = new World(options, memory)
-  world.answer = answer
-  const connecting = world.client.connect()
-  await world.settle()
-  await connecting
-  return world
-}
+): Promise<World> => new World(options, memory).up(answer)
 
 /** What a promise rejects with. Listens at once, so that it may be awaited later; itself rejects when the promise fulfils. */
 export function failure(promise: PromiseLike<unknown>): Promise<MqttError> {
@@ -189,3 +172,11 @@ export function failure(promise: PromiseLike<unknown>): Promise<MqttError> {
   outcome.catch(() => undefined)
   return outcome
 }
+
+/** An error with this code, and of this option where one is named. */
+export const coded = (code: string, option?: string): Error =>
+  expect.objectContaining(option === undefined ? { code } : { code, option }) as Error
+
+/** What this gives for 0, 1, 2 … */
+export const times = <T>(count: number, make: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, index) => make(index))

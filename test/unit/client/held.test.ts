@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Connection } from '../../../src/client/connection/connection.js'
 import { encode } from '../../../src/wire/encode.js'
 import { willing } from './across.js'
-import { agreeable, connected, World } from './harness.js'
+import { agreeable, connected, times, World } from './harness.js'
 import { publish } from './incoming.js'
 import { patient } from './patient.js'
 import { SlowLink } from './slow-link.js'
@@ -39,17 +39,11 @@ it.each([
 
 it('what came in behind a message that has no room', async () => {
   const options = { clientId: 'c', cleanStart: false, memoryBudget: 11_000 }
-  const world = new World(options, {}, 1, (_index, open) => patient(open()))
-  world.answer = willing(true)
-  const connecting = world.client.connect()
-  await world.settle()
-  await connecting
+  const world = await new World(options, {}, 1, (_index, open) => patient(open())).up(willing(true))
   const granted = world.client.listen('a', () => new Promise(() => undefined), { qos: 1 })
   await world.settle()
   await granted
-  await world.send(
-    ...Array.from({ length: 20 }, (_, index) => publish('a', 'x'.repeat(3000), index + 1)),
-  )
+  await world.send(...times(20, (index) => publish('a', 'x'.repeat(3000), index + 1)))
   expect(connection.held).toBeGreaterThan(15 * 3000)
 })
 

@@ -79,7 +79,7 @@ class Tab {
       const peer = this.rig.peers[dial - 1]
       if (peer === undefined || peer.ended !== undefined) return
       this.kicks += 1
-      peer.send({ type: 'disconnect', reasonCode: 0x8d, properties: {} })
+      peer.send({ type: 'disconnect', reasonCode: 0x8d })
       peer.end()
     }
     return (packet) => {

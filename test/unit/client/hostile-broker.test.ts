@@ -4,7 +4,7 @@ import { sliceLength } from '../../../src/client/connection/stream-reader.js'
 import type { ClientOptions, PublishOptions } from '../../../src/client/options/index.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'
 import { Decoder } from '../../../src/wire/decode.js'
-import { connected, type World } from './harness.js'
+import { connected, times } from './harness.js'
 import { agreed, publish, subscribe } from './incoming.js'
 import { Rig, welcoming } from './rig.js'
 import { listen, over, settled } from './steps.js'
@@ -54,10 +54,7 @@ class Peer implements Transport {
   }
 }
 
-async function facing(
-  reads: boolean,
-  options: ClientOptions = {},
-): Promise<{ world: World; peer: Peer }> {
+async function facing(reads: boolean, options: ClientOptions = {}) {
   const peer = new Peer(reads)
   return {
     world: await over(peer, (connack) => peer.sink?.chunk(connack), { stats: true, ...options }),
@@ -96,11 +93,8 @@ it('[MQTT-3.14.4-1] nothing follows DISCONNECT, also when acknowledgements waite
   }
   await settled(world, world.client.disconnect(), 10_000)
   const packets = [...new Decoder({ from: 'client' }).push(Uint8Array.from(peer.bytes))]
-  expect(packets.map(({ type }) => type)).toEqual([
-    'connect',
-    ...new Array<string>(100).fill('puback'),
-    'disconnect',
-  ])
+  const sent = ['connect', ...new Array<string>(100).fill('puback'), 'disconnect']
+  expect(packets.map(({ type }) => type)).toEqual(sent)
 })
 
 it('small messages cannot hold much more memory than the budget says', async () => {
@@ -153,9 +147,7 @@ it('[MQTT-3.3.4-4] seventy overlapping subscriptions of ours may all be named in
   const world = await agreed()
   let copies = 0
   for (let combination = 0; combination < 70; combination++) {
-    const filter = Array.from({ length: 7 }, (_, level) =>
-      (combination >> level) & 1 ? '+' : 'x',
-    ).join('/')
+    const filter = times(7, (level) => ((combination >> level) & 1 ? '+' : 'x')).join('/')
     await listen(world, filter, () => void copies++)
   }
   const subscriptionIdentifiers = world.peer

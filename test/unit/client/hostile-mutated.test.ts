@@ -6,7 +6,7 @@
 import { expect, it } from 'vitest'
 import { join, packet, text, uint16 } from '../../lab/budgets/bytes.js'
 import { Random } from '../../world/random.js'
-import { World } from './harness.js'
+import { times, World } from './harness.js'
 import { loop } from './steps.js'
 import { unhandledInFile } from './unhandled.js'
 
@@ -74,11 +74,8 @@ interface Counts {
 }
 
 /** Some packets, changed here and there and cut anywhere. */
-function changed(
-  good: readonly Buffer[],
-  random: Random,
-): { readonly count: number; readonly pieces: Buffer[] } {
-  const chosen = Array.from({ length: random.between(1, 6) }, () => random.pick(good))
+function changed(good: readonly Buffer[], random: Random) {
+  const chosen = times(random.between(1, 6), () => random.pick(good))
   const bytes = Buffer.concat(chosen)
   for (let count = random.below(4); count > 0; count--)
     bytes[random.below(bytes.length)] = random.below(256)

@@ -10,6 +10,7 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '../../../src/client/options/index.js'
+import { deferred } from '../../../src/common/abort.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { encode, type PacketInput } from '../../../src/wire/encode.js'
 import type { PublishPacket } from '../../../src/wire/packets.js'
@@ -49,7 +50,7 @@ export function quick(topic: string, count: number, from = 1): PacketInput[] {
 /** Says yes to everything, and releases QoS 2 messages. */
 export const obliging: Answer = (packet) =>
   packet.type === 'pubrec' && packet.reasonCode < 0x80
-    ? { type: 'pubrel', packetId: packet.packetId, reasonCode: 0, properties: {} }
+    ? { type: 'pubrel', packetId: packet.packetId, reasonCode: 0 }
     : agreeable(packet)
 
 /** A connected client of a broker that says yes to everything. */
@@ -61,7 +62,7 @@ export function agreed(options: ClientOptions = {}, answer: Answer = agreeable):
 export function resumed(options: ClientOptions = {}): Promise<World> {
   return connected({ clientId: 'c', cleanStart: false, ...options }, (packet) =>
     packet.type === 'connect'
-      ? { type: 'connack', sessionPresent: true, reasonCode: 0, properties: {} }
+      ? { type: 'connack', sessionPresent: true, reasonCode: 0 }
       : agreeable(packet),
   )
 }
@@ -117,6 +118,12 @@ export function acks(world: World): string[] {
   })
 }
 
+/** The same, once everything has happened that happens by itself. */
+export async function acked(world: World): Promise<string[]> {
+  await world.settle()
+  return acks(world)
+}
+
 /** `puback from … puback to`. */
 export function pubacks(from: number, to: number): string[] {
   return Array.from({ length: to - from + 1 }, (_, index) => `puback ${from + index}`)
@@ -168,19 +175,17 @@ export function takenTexts(subscription: Subscription): string[] {
 /** A promise that a test settles. */
 export interface Gate {
   readonly promise: Promise<void>
-  open(): void
+  open(): Promise<void>
   fail(error: unknown): void
 }
 
 export function gate(): Gate {
-  let open: () => void = () => undefined
-  let fail: (error: unknown) => void = () => undefined
-  const promise = new Promise<void>((resolve, reject) => {
-    open = resolve
-    fail = reject
-  })
-  promise.catch(() => undefined)
-  return { promise, open, fail }
+  const { promise, resolve, reject } = deferred<void>()
+  const open = (): Promise<void> => {
+    resolve()
+    return promise
+  }
+  return { promise: quiet(promise), open, fail: reject }
 }
 
 /** The reason code of the DISCONNECT that the client sent; undefined when there was none. */

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { sliceLength } from '../../../src/client/connection/stream-reader.js'
 import { encode } from '../../../src/wire/encode.js'
 import { packet, properties, text, varint } from '../../lab/budgets/bytes.js'
-import { connected } from './harness.js'
+import { connected, times } from './harness.js'
 import { agreed, quiet } from './incoming.js'
 import { StalledTransport } from './stalled-transport.js'
 import { over } from './steps.js'
@@ -78,7 +78,7 @@ it('control packets behind a flood are handled, and what arrives meanwhile comes
 
 it('the end of the stream waits for what was read before it', async () => {
   const { world, transport, received } = await fed()
-  const goodbye = encode({ type: 'disconnect', reasonCode: 0x8b, properties: {} })
+  const goodbye = encode({ type: 'disconnect', reasonCode: 0x8b })
   transport.sink?.chunk(Uint8Array.from([...flood(3 * sliceLength), ...goodbye]))
   expect(received()).toBeLessThanOrEqual(sliceLength)
   transport.sink?.closed(undefined)
@@ -176,10 +176,8 @@ const connack = '20 03 00 00 00'
 
 it('nothing is written to a transport after it was destroyed, not even what the same turn had queued', async () => {
   const transport = new StalledTransport(0)
-  const world = await over(transport, () => transport.feed(connack), {
-    memoryBudget: 3000,
-    receiveMaximum: 65_535,
-  })
+  const options = { memoryBudget: 3000, receiveMaximum: 65_535 }
+  const world = await over(transport, () => transport.feed(connack), options)
   let late = 0
   const write = transport.write.bind(transport)
   transport.write = (bytes, written) => {
@@ -188,7 +186,7 @@ it('nothing is written to a transport after it was destroyed, not even what the 
   }
   // Nobody reads the acknowledgements of a thousand messages.
   const message = (id: number): string => `32 06 00 01 61 ${id.toString(16).padStart(4, '0')} 00`
-  transport.feed(Array.from({ length: 900 }, (_, index) => message(index + 1)).join(' '))
+  transport.feed(times(900, (index) => message(index + 1)).join(' '))
   await world.settle()
   expect(world.client.state).toBe('closed')
   expect(transport.destroyed).toBeDefined()
@@ -200,7 +198,7 @@ it('a payload larger than the memory budget is not held against the server: it i
   const publishing = world.client.publish('t', new Uint8Array(40_000), { qos: 1 })
   await world.send({ type: 'pingresp' })
   expect(world.peer.last('publish').payload?.length).toBe(40_000)
-  await world.send({ type: 'puback', packetId: 1, reasonCode: 0, properties: {} })
+  await world.send({ type: 'puback', packetId: 1, reasonCode: 0 })
   await expect(publishing).resolves.toMatchObject({ packetId: 1 })
   expect(world.client.state).toBe('connected')
 })

@@ -73,10 +73,8 @@ it('a packet that takes longer than the keep-alive: PINGREQs go out meanwhile, i
 
 it('a peer that stops reading: given up after keep-alive and pingTimeout, even if it still sends', async () => {
   const transport = new StalledTransport(200)
-  const world = await over(transport, () => transport.feed('20 03 00 00 00'), {
-    keepAlive: 10,
-    pingTimeout: 5000,
-  })
+  const options = { keepAlive: 10, pingTimeout: 5000 }
+  const world = await over(transport, () => transport.feed('20 03 00 00 00'), options)
   const publishing = failure(world.client.publish('a', new Uint8Array(1000), { qos: 1 }))
   await world.settle()
   const waiting = failure(world.client.publish('a', 'b'))
@@ -84,10 +82,8 @@ it('a peer that stops reading: given up after keep-alive and pingTimeout, even i
   await world.settle()
   expect(transport.destroyed).toBeDefined()
   expect(await world.client.closed).toMatchObject({ code: 'ERR_KEEPALIVE_TIMEOUT' })
-  expect([await publishing, await waiting]).toMatchObject([
-    { outcome: 'unknown' },
-    { outcome: 'not-sent' },
-  ])
+  expect((await publishing).outcome).toBe('unknown')
+  expect((await waiting).outcome).toBe('not-sent')
   expect(world.clock.pending).toBe(0)
 })
 

@@ -36,14 +36,10 @@ const sent = (world: World): string[] =>
     .map((packet) => packet.type)
     .filter((type) => type !== 'connect' && type !== 'subscribe')
 
-const losses = (world: World): number =>
-  world.seen('drop').reduce((sum, event) => sum + event.count, 0)
+const losses = (world: World) => world.seen('drop').reduce((sum, event) => sum + event.count, 0)
 
 /** A client whose handler works for 10 ms on each message. */
-async function working(
-  options: ClientOptions = {},
-  listening: object = {},
-): Promise<{ world: World; seen: string[] }> {
+async function working(options: ClientOptions = {}, listening: object = {}) {
   const world = await connected({ stats: true, ...options }, holding)
   const seen: string[] = []
   const handler = async (message: Message): Promise<void> => {

@@ -275,7 +275,7 @@ async function life(place: string, made: readonly Call[], most: number): Promise
   await rig.settle()
   rig.peers.at(-1)?.cut()
   await rig.advance(10_000)
-  rig.peers.at(-1)?.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} })
+  rig.peers.at(-1)?.send({ type: 'disconnect', reasonCode: 0x8b })
   rig.peers.at(-1)?.end()
   await rig.advance(60_000)
   tally.add(rig.client.disconnect({ timeout: 200 }))

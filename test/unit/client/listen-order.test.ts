@@ -6,7 +6,7 @@ import type {
   Handling,
   ListenOptions,
 } from '../../../src/client/options/index.js'
-import type { World } from './harness.js'
+import { times, type World } from './harness.js'
 import { acks, agreed, type Gate, gate, pubacks, publish } from './incoming.js'
 import { settled, listen as withOptions } from './steps.js'
 
@@ -52,11 +52,7 @@ async function working(
 }
 
 /** Listens with this handler. */
-async function handled(
-  handler: Handler,
-  options: ListenOptions,
-  filters: Filters = 'x/#',
-): Promise<World> {
+async function handled(handler: Handler, options: ListenOptions, filters: Filters = 'x/#') {
   const world = await agreed({ keepAlive: false, receiveMaximum: 65_535 })
   await withOptions(world, filters, handler, options)
   return world
@@ -65,7 +61,7 @@ async function handled(
 /** Topics `x/a`, `x/b`, …, one letter a message, at QoS 1; the text counts up. */
 const letters = (topics: string, from = 1) =>
   [...topics].map((letter, at) => publish(`x/${letter}`, String(from + at), from + at))
-const many = (count: number) => Array.from({ length: count }, (_, at) => publish('a', String(at)))
+const many = (count: number) => times(count, (at) => publish('a', String(at)))
 
 describe('what is handled at the same time', () => {
   const byTopic = ['x/a=1', 'x/b=4', 'x/c=6']
@@ -137,11 +133,8 @@ describe('a message that is retried', () => {
 
   it('waits for a place when its time has come', async () => {
     let failures = 2
-    const { world, begun, open } = await working(
-      {},
-      'x/#',
-      (name) => name === 'x/a=1' && failures-- > 0,
-    )
+    const fails = (name: string): boolean => name === 'x/a=1' && failures-- > 0
+    const { world, begun, open } = await working({}, 'x/#', fails)
     await world.send(...letters('abcd'))
     await world.clock.advance(1000)
     expect(begun).toEqual(['x/a=1', 'x/b=2', 'x/c=3'])
@@ -159,11 +152,8 @@ describe('a message that is retried', () => {
     [{}, ['x/a=1']],
     [{ order: 'topic' }, ['x/a=1', 'x/b=2']],
   ])('holds up all others, one handler at a time: %j', async (options, expected) => {
-    const { world, begun } = await working(
-      { concurrency: 1, ...options },
-      'x/#',
-      (name) => name === 'x/a=1',
-    )
+    const fails = (name: string): boolean => name === 'x/a=1'
+    const { world, begun } = await working({ concurrency: 1, ...options }, 'x/#', fails)
     await world.send(...letters('ab'))
     expect(begun).toEqual(expected)
   })
@@ -190,10 +180,8 @@ it.each(['drop-oldest', 'drop-newest'] as const)(
     seen.length = 0
     for (let round = 1; round <= 20; round++) await world.send(publish('x/b', String(round)))
     const others = seen.filter((name) => name.startsWith('x/b'))
-    if (overflow === 'drop-oldest')
-      expect(others).toEqual(Array.from({ length: 20 }, (_, at) => `x/b=${at + 1}`))
-    stuck.open()
-    await world.settle()
+    if (overflow === 'drop-oldest') expect(others).toEqual(times(20, (at) => `x/b=${at + 1}`))
+    await settled(world, stuck.open())
     const rest = seen.filter((name) => name.startsWith('x/a')).map((name) => Number(name.slice(4)))
     expect(rest).toEqual([...rest].sort((first, second) => first - second))
     // One more than fit comes in before the policy acts.
@@ -258,8 +246,7 @@ it('disconnect() waits for more than 64 handlers at a time, at QoS 0', async () 
   const bye = world.client.disconnect()
   for (const each of gates) {
     expect(world.client.state).toBe('disconnecting')
-    each.open()
-    await world.settle()
+    await settled(world, each.open())
   }
   await settled(world, bye)
   expect([gates.length, done, world.client.state]).toEqual([150, 150, 'closed'])

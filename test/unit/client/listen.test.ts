@@ -1,8 +1,9 @@
 /** `listen`: order, concurrency, acknowledgement when the handler is done, and the four answers to a handler that fails. */
 import { describe, expect, it } from 'vitest'
 import type { Handler, Handling, ListenOptions } from '../../../src/client/options/index.js'
-import { failure, type World } from './harness.js'
+import { failure, times, type World } from './harness.js'
 import {
+  acked,
   acks,
   agreed,
   answering,
@@ -10,7 +11,6 @@ import {
   gate,
   pubacks,
   publish,
-  quick,
   series,
   subscribe,
   subscribes,
@@ -46,8 +46,7 @@ function failing(when: { texts?: string[]; times?: number } = {}) {
 }
 
 /** What the next subscription on `a` gets. */
-const next = async (world: World): Promise<string[]> =>
-  takenTexts(await subscribe(world, 'a', { qos: 1 }))
+const next = async (world: World) => takenTexts(await subscribe(world, 'a', { qos: 1 }))
 
 const fulfilled = { state: 'fulfilled' }
 const invalid = { code: 'ERR_INVALID_OPTION' }
@@ -65,8 +64,7 @@ describe('handling', () => {
       await world.settle()
       expect([texts.length, acks(world)]).toEqual([concurrency === 1 ? 1 : 5, []])
       gates[0]?.open()
-      await world.settle()
-      expect(acks(world)).toEqual(pubacks(1, concurrency))
+      expect(await acked(world)).toEqual(pubacks(1, concurrency))
       for (let index = 1; index < 5; index++) {
         gates[index]?.open()
         await world.settle()
@@ -95,8 +93,7 @@ describe('handling', () => {
     await world.send(...series('a', 2))
     expect(acks(world)).toEqual(pubacks(1, 2))
     gates[0]?.fail(new Error('late'))
-    await world.settle()
-    expect(acks(world)).toEqual(pubacks(1, 2))
+    expect(await acked(world)).toEqual(pubacks(1, 2))
     expect(world.seen('error')).toHaveLength(1)
   })
 
@@ -195,7 +192,7 @@ describe('onError', () => {
     await listen(world, () => Promise.reject(problem), { onError })
     await world.send(publish('a', 'x', 1))
     await world.clock.advance(600_000)
-    expect(given).toEqual(Array.from({ length: 8 }, (_, index) => [problem, 'x', index + 1]))
+    expect(given).toEqual(times(8, (index) => [problem, 'x', index + 1]))
     expect(acks(world)).toEqual(['puback 1 0x80'])
   })
 
@@ -265,28 +262,6 @@ describe('ending', () => {
     world.peer.cut()
     const error = { code: 'ERR_CONNECTION_LOST' }
     expect(await settled(world, failure(handling.done))).toMatchObject(error)
-  })
-
-  it.each([1, 0] as const)('disconnect() waits for the handler in hand, QoS %i', async (qos) => {
-    const world = await agreed()
-    const body = gate()
-    const texts: string[] = []
-    let receipt: unknown
-    const handler: Handler = async (message) => {
-      texts.push(message.text())
-      await body.promise
-      receipt = await world.client.publish('b', 'last', { qos: 1 })
-    }
-    const handling = await listen(world, handler, { qos })
-    await world.send(...(qos === 0 ? quick('a', 2) : series('a', 2)))
-    const done = world.client.disconnect()
-    await world.settle()
-    expect([world.client.state, world.peer.all('disconnect')]).toEqual(['disconnecting', []])
-    body.open()
-    await settled(world, Promise.all([done, handling.done]))
-    expect(receipt).toMatchObject({ reasonCode: 0 })
-    expect([texts, acks(world)]).toEqual([['1'], qos === 0 ? [] : ['puback 1']])
-    expect(world.peer.received.at(-1)?.type).toBe('disconnect')
   })
 
   it.each(['retry', 'reject', 'stop'] as const)(

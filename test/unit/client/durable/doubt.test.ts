@@ -17,11 +17,7 @@ async function connecting(
   act = (client: BaseClient): unknown => device.kill(client),
   options: ClientOptions = {},
 ): Promise<BaseClient> {
-  const client: BaseClient = new device.world.Client(url, {
-    clientId: 'device',
-    store: device.store,
-    ...options,
-  })
+  const client: BaseClient = device.made(options)
   client.on('packet', ({ direction, packet }) => {
     if (`${direction} ${packet.type}` === moment) act(client)
   })
@@ -62,10 +58,8 @@ describe('a process that dies before it could write that the session is lost', (
         await other.disconnect({ sessionExpiryInterval: 3600 })
       }
       expect(await recovered(device)).toMatchObject([lost])
-      expect(device.events('connect').at(-1)).toMatchObject({
-        sessionPresent: true,
-        recovered: { outbound: 1 },
-      })
+      const goesOn = { sessionPresent: true, recovered: { outbound: 1 } }
+      expect(device.events('connect').at(-1)).toMatchObject(goesOn)
       expect([device.arrived, device.keys('o')]).toEqual([['one'], []])
       // The next process has nothing to doubt.
       const last = device.clients.at(-1) as BaseClient
@@ -160,9 +154,8 @@ it('a process that wrote that the session is lost leaves no doubt about the next
   const device = await sent()
   await device.loseSession()
   expect(await recovered(device)).toMatchObject([lost])
-  expect(device.events('sessionlost')).toMatchObject([
-    { cause: 'absent', rejected: [{ topic: 'out/1', qos: 2 }] },
-  ])
+  const rejected = [{ topic: 'out/1', qos: 2 }]
+  expect(device.events('sessionlost')).toMatchObject([{ cause: 'absent', rejected }])
   const last = device.clients.at(-1) as BaseClient
   await device.dying(last, 'out publish', () => last.publish('out/1', 'two', { qos: 2 }))
   expect(await recovered(device)).toMatchObject([lost, arrived])
@@ -173,10 +166,7 @@ it.each([
   [
     'the process died in a listener of the connection',
     async (device: Device) => {
-      const client: BaseClient = new device.world.Client(url, {
-        clientId: 'device',
-        store: device.store,
-      })
+      const client: BaseClient = device.made()
       client.on('connect', () => device.kill(client))
       await outcome(client.connect())
     },

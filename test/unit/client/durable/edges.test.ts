@@ -1,18 +1,12 @@
 /** Sessions in stores that answer late or oddly, and what is left of them when clients and queues end at odd times. */
 import { describe, expect, it } from 'vitest'
-import type { BaseClient } from '../../../../src/client/client.js'
 import { deferred } from '../../../../src/common/abort.js'
-import { openQueue } from '../../../../src/queue/index.js'
 import { memoryStore, type StoreOperation } from '../../../../src/store/index.js'
 import { MapStore } from '../../queue/rig.js'
 import { Device, fail, interrupted, interruptedEntries, outcome, settled, url } from './rig.js'
 
 /** A client whose session is not read before `open()` was called. */
-async function slowlyRead(): Promise<{
-  readonly device: Device
-  readonly first: BaseClient
-  readonly open: () => void
-}> {
+async function slowlyRead() {
   const device = await Device.opened()
   const { promise, resolve } = deferred<void>()
   const read = device.map.get.bind(device.map)
@@ -20,11 +14,7 @@ async function slowlyRead(): Promise<{
     await promise
     return read(key)
   }
-  return {
-    device,
-    first: new device.world.Client(url, { clientId: 'device', store: device.store }),
-    open: () => resolve(),
-  }
+  return { device, first: device.made(), open: resolve }
 }
 
 describe('a client that ends while its session is being read', () => {
@@ -81,12 +71,10 @@ it('a store that throws where it should reject fails like any other, and the cli
   const client = await device.client()
   await settled()
   Object.assign(device.map, { get: fail, batch: fail })
-  const refused = expect(client.publish('out/1', 'one', { qos: 2 })).rejects.toMatchObject({
-    code: 'ERR_STORE',
-  })
+  const refused = outcome(client.publish('out/1', 'one', { qos: 2 }))
   await settled()
   await device.world.pass(1000)
-  await refused
+  expect(await refused).toMatchObject({ code: 'ERR_STORE' })
   Object.assign(device.map, { get, batch })
   await device.world.pass(1000)
   await client.publish('out/1', 'two', { qos: 2 })
@@ -115,7 +103,7 @@ it('an entry whose end was heard while the queue was closed leaves nothing in th
   await queue.publish('out/1', 'one')
   await settled()
   expect([held, device.arrived]).toEqual([1, ['one']])
-  const next = await openQueue(client, { store: map })
+  const next = await device.queue(client)
   await settled()
   resolve()
   await settled()
@@ -157,18 +145,10 @@ describe('an entry whose publish an earlier process has left in flight', () => {
       const device = await interruptedEntries({ qos: 2, ttl: 1000 })
       // Read, and not connected: nothing is published.
       device.world.cut()
-      const client = new device.world.Client(url, {
-        clientId: 'device',
-        store: device.store,
-        firstConnect: 'wait',
-      })
+      const client = device.made({ firstConnect: 'wait' })
       void outcome(client.connect())
       await settled()
-      const queue = await openQueue(client, {
-        store: device.store,
-        maxEntries: 2,
-        overflow: 'drop-oldest',
-      })
+      const queue = await device.queue(client, { maxEntries: 2, overflow: 'drop-oldest' })
       const drops: number[] = []
       queue.on('drop', ({ id }) => drops.push(id))
       await queue.publish('out/1', 'two')
@@ -194,7 +174,7 @@ it.each([1, 2] as const)(
     expect(device.left.filter((key) => key.includes('/e/')).length).toBe(1)
     await queue.close({ timeout: 0 })
     device.map.before = () => undefined
-    const next = await openQueue(client, { store: device.store })
+    const next = await device.queue(client)
     await settled()
     expect([device.arrived, next.size, device.left]).toEqual([['one'], 0, []])
   },

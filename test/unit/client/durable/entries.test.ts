@@ -49,7 +49,7 @@ describe.each([1, 2] as const)(
         yield* entries.call(this, range)
       }
       const client = await device.client()
-      const opening = openQueue(client, { store: device.store })
+      const opening = device.queue(client)
       await settled(40)
       read()
       const queue = await opening

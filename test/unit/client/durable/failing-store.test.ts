@@ -1,8 +1,6 @@
 /** A store that fails and has written all the same, answers late, or was closed: nothing half done stays, and what is reported is so. */
 import { describe, expect, it } from 'vitest'
-import type { BaseClient } from '../../../../src/client/client.js'
 import { deferred } from '../../../../src/common/abort.js'
-import { openQueue, type Queue } from '../../../../src/queue/index.js'
 import { memoryStore, type StoreOperation } from '../../../../src/store/index.js'
 import { MapStore } from '../../queue/rig.js'
 import { Device, fail, interrupted, interruptedEntries, outcome, puts, settled } from './rig.js'
@@ -23,12 +21,7 @@ class LateStore extends MapStore {
   }
 }
 
-async function failing(): Promise<{
-  device: Device
-  store: LateStore
-  client: BaseClient
-  queue: Queue
-}> {
+async function failing() {
   const device = await Device.opened()
   const store = new LateStore()
   device.store = store
@@ -41,10 +34,8 @@ describe('a publish that could not be stored, and is there all the same', () => 
   it('is deleted before the caller hears that it was not sent', async () => {
     const { device, store, client } = await failing()
     store.after = (operations) => puts(operations, '/o/') && fail()
-    expect(await outcome(client.publish('out/1', 'one', { qos: 2 }))).toMatchObject({
-      code: 'ERR_STORE',
-      outcome: 'not-sent',
-    })
+    const error = await outcome(client.publish('out/1', 'one', { qos: 2 }))
+    expect(error).toMatchObject({ code: 'ERR_STORE', outcome: 'not-sent' })
     expect(device.keys('o')).toEqual([])
   })
 
@@ -52,10 +43,8 @@ describe('a publish that could not be stored, and is there all the same', () => 
     const { device, store, client } = await failing()
     store.after = fail
     store.before = (operations) => !puts(operations, '/o/') && fail()
-    expect(await outcome(client.publish('out/1', 'one', { qos: 2 }))).toMatchObject({
-      code: 'ERR_STORE',
-      outcome: 'unknown',
-    })
+    const error = await outcome(client.publish('out/1', 'one', { qos: 2 }))
+    expect(error).toMatchObject({ code: 'ERR_STORE', outcome: 'unknown' })
     expect(device.keys('o')).toHaveLength(1)
     store.mend()
     await device.world.pass(1000)
@@ -118,7 +107,7 @@ it('an entry whose publish failed before its queue was open leaves no record, ho
   device.map.before = (operations) => puts(operations, '/o/') && fail()
   const client = await device.client()
   await settled()
-  const queue = await openQueue(client, { store: device.store })
+  const queue = await device.queue(client)
   await settled()
   device.map.before = () => undefined
   await device.world.pass(2000)
@@ -175,6 +164,8 @@ describe('a store that the program has closed while it is in use', () => {
     message: expect.stringMatching(/^store closed: .*close it after/),
   }
 
+  const { outcome: _, ...said } = closed
+
   async function opened(): Promise<Device> {
     const device = await Device.opened()
     device.store = memoryStore()
@@ -189,9 +180,7 @@ describe('a store that the program has closed while it is in use', () => {
     expect(await outcome(client.publish('out/1', 'one', { qos }))).toMatchObject(closed)
     await device.world.pass(10_000)
     expect(device.arrived).toEqual([])
-    expect(device.events('error')).toMatchObject([
-      { error: { code: 'ERR_STORE', message: closed.message } },
-    ])
+    expect(device.events('error')).toMatchObject([{ error: said }])
   })
 
   it.each([0, 1, 2] as const)(
@@ -227,14 +216,12 @@ describe('a store that the program has closed while it is in use', () => {
     await device.loseSession()
     await device.world.pass(60_000)
     expect([client.state, device.events('sessionlost').length]).toEqual(['connected', 1])
-    expect(device.events('error')).toMatchObject([
-      { error: { code: 'ERR_STORE', message: closed.message } },
-    ])
+    expect(device.events('error')).toMatchObject([{ error: said }])
   })
 
   it('lets a queue reject what is new, and close at once', async () => {
     const device = await opened()
-    const queue = await openQueue(await device.client(), { store: device.store })
+    const queue = await device.queue(await device.client())
     await settled()
     await device.store.close()
     expect(await outcome(queue.publish('out/1', 'one'))).toMatchObject(closed)
@@ -243,7 +230,7 @@ describe('a store that the program has closed while it is in use', () => {
 
   it.each([1, 2] as const)('lets a queue close at once, QoS %i on its way', async (qos) => {
     const device = await opened()
-    const queue = await openQueue(await device.client(), { store: device.store })
+    const queue = await device.queue(await device.client())
     device.onPacket = (packet) => packet.startsWith('out publish') && void device.store.close()
     const end = outcome((await queue.publish('out/1', 'one', { qos })).delivered)
     await settled()

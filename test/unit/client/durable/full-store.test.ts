@@ -1,15 +1,17 @@
 /** A store that is full, or damaged: what it holds is delivered all the same, and its room comes back. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import type { BaseClient } from '../../../../src/client/client.js'
 import {
   decodePublish,
   encodePublish,
   putting,
   SessionKeys,
 } from '../../../../src/client/durable/records.js'
-import { openQueue, type Queue } from '../../../../src/queue/index.js'
+import type { Queue } from '../../../../src/queue/index.js'
 import type { StoreOperation } from '../../../../src/store/index.js'
 import { MapStore } from '../../queue/rig.js'
+import { times } from '../harness.js'
 import { Device, fail, interruptedEntries, puts, settled, url } from './rig.js'
 
 const sizeOf = (store: MapStore): number =>
@@ -28,11 +30,8 @@ const ways = {
 }
 
 /** A device that stored entries while it had no connection, until its store was full to the last byte. */
-async function full(
-  qos: 1 | 2,
-  way: keyof typeof ways,
-): Promise<{ device: Device; texts: string[] }> {
-  const texts = Array.from({ length: 20 }, (_, at) => `${at} ${'x'.repeat(500)}`)
+async function full(qos: 1 | 2, way: keyof typeof ways) {
+  const texts = times(20, (at) => `${at} ${'x'.repeat(500)}`)
   const device = await interruptedEntries({ qos }, { texts, times: 1 })
   const { map } = device
   for (const key of map.content.keys()) if (key.includes('/o/')) map.content.delete(key)
@@ -93,7 +92,7 @@ it.each([
       if (attempts === 0 && !puts(operations, '/o/')) return
       if (++attempts === 1 || refuses(operations)) fail()
     }
-    const queue = await openQueue(client, { store: device.store, backoff: () => 1 })
+    const queue = await device.queue(client, { backoff: () => 1 })
     const stored: number[] = []
     device.onPacket = (packet) =>
       packet.startsWith('out publish') && stored.push(device.keys('o').length)
@@ -141,15 +140,14 @@ const earlier = Object.entries<string>(
 /** A device with that store, and a session at the broker. */
 async function holding(): Promise<Device> {
   const device = await Device.opened()
-  const before = await device.world.connect(url, {
-    clientId: 'device',
-    cleanStart: false,
-    sessionExpiryInterval: 300,
-  })
-  await before.disconnect()
+  const session = { clientId: 'device', cleanStart: false, sessionExpiryInterval: 300 }
+  await (await device.world.connect(url, session)).disconnect()
   device.store = new MapStore(new Map(earlier.map(([key, value]) => [key, value.slice()])))
   return device
 }
+
+const lettersOf = (device: Device, client: BaseClient): Promise<Queue> =>
+  device.queue(client, { name: 'letters', deadLetterStore: device.store })
 
 describe('records of publishes as they were before, with their payload', () => {
   it('are read, also for an entry of a queue', async () => {
@@ -169,10 +167,8 @@ describe('records of publishes as they were before, with their payload', () => {
       `00000000000000000000001c${Buffer.from(entry).toString('hex')}340d00056f75742f310007006f6e65`,
     )
     for (const key of device.keys('o')) content.delete(key)
-    const put = putting(new SessionKeys('device').publish(9), body) as Extract<
-      StoreOperation,
-      { type: 'put' }
-    >
+    type Put = Extract<StoreOperation, { type: 'put' }>
+    const put = putting(new SessionKeys('device').publish(9), body) as Put
     content.set(put.key, put.value)
     expect(decodePublish(put.value)).toMatchObject({
       stage: 'sent',
@@ -189,26 +185,16 @@ describe('records of publishes as they were before, with their payload', () => {
     const device = await holding()
     const { client, queue } = await device.start()
     await settled(40)
-    expect(device.events('connect')).toMatchObject([
-      { recovered: { outbound: 5, inbound: 1 }, sessionPresent: true },
-    ])
+    const recovered = { outbound: 5, inbound: 1 }
+    expect(device.events('connect')).toMatchObject([{ recovered, sessionPresent: true }])
     expect(device.arrived).toEqual(['session 2', 'session 1', 'queue 2', 'queue 1'])
     expect(device.events('recovered')).toMatchObject(Array(5).fill({ error: undefined }))
-    const letters = await openQueue(client, {
-      store: device.store,
-      name: 'letters',
-      deadLetterStore: device.store,
-    })
+    const letters = await lettersOf(device, client)
     expect(await letters.deadLetters?.replay()).toBe(1)
     await settled(40)
     expect(device.arrived.at(-1)).toBe('letter')
-    expect([
-      queue.size,
-      queue.bytes,
-      letters.size,
-      device.left,
-      device.events('storecorrupt'),
-    ]).toEqual([0, 0, 0, [], []])
+    expect([queue.size, queue.bytes, letters.size]).toEqual([0, 0, 0])
+    expect([device.left, device.events('storecorrupt')]).toEqual([[], []])
   })
 })
 
@@ -230,11 +216,7 @@ describe('one bit that is flipped in a store with sessions, entries and dead let
     }[place]
     record[at] = (record[at] as number) ^ (place === 'the body' ? 0x10 : 1)
     const { client, queue } = await device.start()
-    const letters = await openQueue(client, {
-      store: device.store,
-      name: 'letters',
-      deadLetterStore: device.store,
-    })
+    const letters = await lettersOf(device, client)
     const corrupt: string[] = []
     for (const each of [queue, letters]) each.on('storecorrupt', (event) => corrupt.push(event.key))
     await letters.deadLetters?.replay()

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest'
 import { constant } from '../../../../src/client/options/backoff.js'
 import { deferred } from '../../../../src/common/abort.js'
 import type { MqttError } from '../../../../src/errors.js'
-import { openQueue } from '../../../../src/queue/index.js'
 import { MapStore } from '../../queue/rig.js'
 import { Device, outcome, settled } from './rig.js'
 
@@ -34,10 +33,7 @@ describe.each(keepers)('connections counted by %s', (keeper) => {
           : { ...options, store: undefined },
       )
       if (keeper !== inSession) {
-        const queue = await openQueue(client, {
-          store: device.store,
-          deadLetterStore: device.store,
-        })
+        const queue = await device.queue(client, { deadLetterStore: device.store })
         queue.on('deadletter', ({ error }) => note(error))
         if (processes === 0) await queue.publish('out/1', 'poison', { qos: 1 })
       } else if (processes === 0) {
@@ -94,7 +90,7 @@ it('a queue that was closed counts no more: its counts would replace those of th
   const device = await Device.opened()
   const client = await device.client({ ...options, store: undefined })
   const { map } = device
-  const queue = await openQueue(client, { store: map })
+  const queue = await device.queue(client)
   let before = 0
   device.onPacket = (packet) => {
     if (!packet.startsWith('out publish 1')) return
@@ -117,15 +113,14 @@ describe.each(keepers)('the count of %s is written before CONNECT', (keeper) => 
     ['fails: it is not waited for', () => Promise.reject(new Error('disk')), 0, 100],
   ])('of a store that %s', async (_how, write, least, most) => {
     const device = await Device.opened()
-    const client = await device.client(
-      keeper === inSession ? options : { ...options, store: undefined },
-    )
-    const store = device.map
+    const store = keeper === inSession ? {} : { store: undefined }
+    const client = await device.client({ ...options, ...store })
+    const { map } = device
     const gate = deferred<void>()
     let [isLost, connects] = [false, 0]
-    store.batch = async (operations) => {
+    map.batch = async (operations) => {
       if (isLost) await write(gate.promise)
-      await MapStore.prototype.batch.call(store, operations)
+      await MapStore.prototype.batch.call(map, operations)
     }
     client.on('packet', ({ packet }) => {
       if (packet.type === 'connect') connects += 1
@@ -138,7 +133,7 @@ describe.each(keepers)('the count of %s is written before CONNECT', (keeper) => 
       })
     }
     if (keeper === inSession) void outcome(client.publish('out/1', 'one', { qos: 1 }))
-    else await (await openQueue(client, { store })).publish('out/1', 'one')
+    else await (await device.queue(client)).publish('out/1', 'one')
     while (!isLost) await settled(1)
     let waited = 0
     for (; connects === 0 && waited < 3000; waited += 10) {

@@ -4,7 +4,7 @@ import type { BaseClient } from '../../../../src/client/client.js'
 import type { ClientOptions, PublishOptions } from '../../../../src/client/options/index.js'
 // The client loads it when it needs it: loaded before, that takes no time.
 import '../../../../src/client/durable/keeper.js'
-import { openQueue, type Queue } from '../../../../src/queue/index.js'
+import { openQueue, type Queue, type QueueOptions } from '../../../../src/queue/index.js'
 import type { Store, StoreOperation } from '../../../../src/store/index.js'
 import { VirtualWorld } from '../../../../src/testing/virtual-world.js'
 import { MapStore } from '../../queue/rig.js'
@@ -67,27 +67,33 @@ export class Device {
     return peer
   }
 
+  /** A client that has not connected. */
+  made(options: ClientOptions = {}): BaseClient {
+    const { Client } = this.world
+    return new Client(url, { clientId: 'device', store: this.store, ...options })
+  }
+
+  /** A queue in the same store. */
+  queue(client: BaseClient, options: Partial<Omit<QueueOptions, 'store'>> = {}): Promise<Queue> {
+    return openQueue(client, { store: this.store, ...options })
+  }
+
   /** Starts a client. */
   async client(options: ClientOptions = {}): Promise<BaseClient> {
     const note = (name: string) => (event: unknown) => void this.#heard.push([name, event])
     const names = ['recovered', 'connect', 'storecorrupt', 'sessionlost', 'error'] as const
     const on = Object.fromEntries(names.map((name) => [name, note(name)]))
-    const client = new this.world.Client(url, {
-      clientId: 'device',
-      store: this.store,
-      on,
-      ...options,
-    })
+    const client = this.made({ on, ...options })
     this.clients.push(client)
     client.on('packet', ({ direction, packet }) => {
       const { type } = packet
       if (!type.startsWith('pu')) return
-      const { packetId, dup, reasonCode } = packet as {
-        packetId?: number
-        dup?: boolean
-        reasonCode?: number
-      }
-      const text = `${direction} ${type} ${packetId ?? 0}${dup ? ' dup' : ''}${reasonCode ? ` 0x${reasonCode.toString(16)}` : ''}`
+      const {
+        packetId,
+        dup,
+        reasonCode = 0,
+      } = packet as unknown as Record<string, number | undefined>
+      const text = `${direction} ${type} ${packetId ?? 0}${dup ? ' dup' : ''}${reasonCode > 0 ? ` 0x${reasonCode.toString(16)}` : ''}`
       this.packets.push(text)
       this.onPacket?.(text, client)
     })
@@ -137,12 +143,8 @@ export class Device {
 
   /** The broker forgets the session of the device. */
   async loseSession(): Promise<void> {
-    const other = await this.world.connect(url, {
-      clientId: 'device',
-      cleanStart: true,
-      sessionExpiryInterval: 0,
-    })
-    await other.disconnect()
+    const ending = { clientId: 'device', cleanStart: true, sessionExpiryInterval: 0 }
+    await (await this.world.connect(url, ending)).disconnect()
   }
 
   /** The same store, where it is one in memory. */

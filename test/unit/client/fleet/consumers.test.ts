@@ -27,18 +27,16 @@ const refusing =
         }
       : agreeable(packet)
 
-const left = (world: World): string[] =>
-  world.peer.all('unsubscribe').flatMap(({ filters }) => filters)
+const left = (world: World) => world.peer.all('unsubscribe').flatMap(({ filters }) => filters)
 
 describe('joining', () => {
   it('subscribes to $share/group/filter, with the options of a subscription', async () => {
     const world = await agreed()
     const options = Object.freeze({ qos: 1, buffer: 3, quiet: 5, requireQos: true } as const)
     const jobs = await settled(world, subscribeShared(world.client, 'workers', 'jobs/+', options))
-    expect(world.peer.last('subscribe').subscriptions).toMatchObject([
-      { filter: '$share/workers/jobs/+', qos: 1 },
-    ])
-    expect(jobs.granted).toMatchObject([{ filter: '$share/workers/jobs/+', qos: 1 }])
+    const asked = [{ filter: '$share/workers/jobs/+', qos: 1 }]
+    expect(world.peer.last('subscribe').subscriptions).toMatchObject(asked)
+    expect(jobs.granted).toMatchObject(asked)
     expect(await jobs.ready).toBe(jobs)
     await world.send(publish('jobs/1', 'x', 1))
     expect(read(jobs).end.state).toBe('running')
@@ -71,9 +69,8 @@ describe('joining', () => {
 
   it('MQTT-4.8.2-2 refuses wildcards in the ShareName, and a handler that is none', async () => {
     const world = await agreed()
-    expect(await failure(subscribeShared(world.client, 'g+', 'a'))).toMatchObject({
-      code: 'ERR_INVALID_TOPIC',
-    })
+    const wild = await failure(subscribeShared(world.client, 'g+', 'a'))
+    expect(wild.code).toBe('ERR_INVALID_TOPIC')
     const error = await failure(listenShared(world.client, 'g', 'a', 5 as never))
     expect(error).toMatchObject({ code: 'ERR_INVALID_HANDLER', option: 'handler' })
     await world.settle()
@@ -114,8 +111,7 @@ describe('lag', () => {
 
   it('is read as the caller says, and not asked for any more by one that leaves', async () => {
     const world = await agreed()
-    const read = (message: { json(): unknown }): number =>
-      (message.json() as { waiting: number }).waiting
+    const read = (message: { json(): unknown }) => (message.json() as { waiting: number }).waiting
     const jobs = await settled(
       world,
       listenShared(world.client, 'g', 'a', () => undefined, { lag: { topic: 'lag', read } }),
@@ -352,12 +348,7 @@ describe('drain()', () => {
     await comeBack(world, willing(kept))
     expect(world.peer.all('subscribe')).toEqual([])
     // The broker sends again what was not acknowledged, and what it had besides.
-    if (kept)
-      await world.send(
-        publish('a', '1', 1, { dup: true }),
-        publish('a', '2', 2, { dup: true }),
-        publish('a', '3', 3),
-      )
+    if (kept) await world.send(...[1, 2, 3].map((id) => publish('a', `${id}`, id, { dup: id < 3 })))
     const reading = read(jobs)
     await settled(world, jobs.drain(), kept ? 1000 : 50)
     expect(reading.texts).toEqual(kept ? ['1', '2', '3'] : ['1', '2'])

@@ -137,10 +137,8 @@ describe('re-authentication', () => {
     const session = established()
     const challenge = auth(0x18, { ...method, authenticationData: bytes('who?') })
     hear(session, challenge)
-    expect([session.takeActions(), session.authExchange.running]).toEqual([
-      [{ type: 'auth', packet: challenge }],
-      true,
-    ])
+    expect(session.takeActions()).toEqual([{ type: 'auth', packet: challenge }])
+    expect(session.authExchange.running).toBe(true)
     hear(session, auth(0x18), 15)
     expect(session.takeActions()).toHaveLength(15)
     hear(session, auth(0x18))
@@ -152,11 +150,8 @@ describe('re-authentication', () => {
     patient.takeActions()
     hear(patient, auth(0x18), 15)
     hear(patient, auth(0))
-    expect([patient.takeActions().length, patient.authExchange.running, patient.state]).toEqual([
-      16,
-      false,
-      'connected',
-    ])
+    expect([patient.takeActions().length, patient.state]).toEqual([16, 'connected'])
+    expect(patient.authExchange.running).toBe(false)
   })
 
   it('exchanges that the server begins share 16 rounds a minute', () => {

@@ -31,11 +31,8 @@ describe('a session without a connection', () => {
     session.suspend()
     session.handleTimeout(1e9)
     session.probe(1e9)
-    expect([session.state, session.deadline, session.takeActions()]).toEqual([
-      'idle',
-      Number.POSITIVE_INFINITY,
-      [],
-    ])
+    expect([session.state, session.takeActions()]).toEqual(['idle', []])
+    expect(session.deadline).toBe(Number.POSITIVE_INFINITY)
     session.connect(connectPacket())
     expect([session.state, session.takeActions().length]).toEqual(['connecting', 1])
     // One that was begun is over.
@@ -47,17 +44,12 @@ describe('a session without a connection', () => {
 describe('CONNACK', () => {
   it('makes the connection, after CONNECT as the first thing asked for [MQTT-3.1.0-1]', () => {
     const session = new Driven()
-    expect([session.state, session.negotiated, session.takeActions()]).toEqual([
-      'idle',
-      undefined,
-      [],
-    ])
+    expect([session.state, session.takeActions()]).toEqual(['idle', []])
+    expect(session.negotiated).toBeUndefined()
     const packet = connectPacket()
     session.connect(packet)
-    expect([session.state, session.takeActions()]).toEqual([
-      'connecting',
-      [{ type: 'send', packet }],
-    ])
+    expect(session.state).toBe('connecting')
+    expect(session.takeActions()).toEqual([{ type: 'send', packet }])
     const connack = connackPacket({ receiveMaximum: 7 })
     session.handlePacket(connack, 0)
     expect(session.takeActions()).toEqual([{ type: 'connected', connack, lost: false, stale: 0 }])
@@ -69,10 +61,8 @@ describe('CONNACK', () => {
     '%i: refused, closed, nothing sent, nothing heard; a new attempt starts afresh',
     (reasonCode) => {
       const session = connecting()
-      const connack = connackPacket(
-        { reasonString: 'no', serverReference: 'there' },
-        { reasonCode },
-      )
+      const properties = { reasonString: 'no', serverReference: 'there' }
+      const connack = connackPacket(properties, { reasonCode })
       session.handlePacket(connack, 0)
       expect(session.takeActions()).toEqual([{ type: 'refused', connack }])
       expect([session.state, session.negotiated, session.deadline]).toEqual([
@@ -87,11 +77,8 @@ describe('CONNACK', () => {
       session.connect(packet)
       expect(session.takeActions()).toEqual([{ type: 'send', packet }])
       session.handlePacket(connackPacket(), 1000)
-      expect([session.state, session.negotiated?.clientId, session.deadline]).toEqual([
-        'connected',
-        'again',
-        31_000,
-      ])
+      expect([session.state, session.deadline]).toEqual(['connected', 31_000])
+      expect(session.negotiated?.clientId).toBe('again')
       session.takeActions()
       session.expectQuiet()
     },

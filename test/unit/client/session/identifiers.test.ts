@@ -117,14 +117,7 @@ describe('identifier 1 of a session whose past this process does not know', () =
   const used = 'prepare 2 = true; out q2 = 1; pubrec 1 = released, pubrel 1; pubcomp 1 = done'
   const answered = 'ignored, pubrel 1 0x92'
   const broken = 'fault, close 130'
-  const inputs = [
-    'puback 1',
-    'pubrec 1',
-    'pubrec 1 0x80',
-    'pubcomp 1',
-    'suback 1 1',
-    'unsuback 1 1',
-  ]
+  const inputs = 'puback 1;pubrec 1;pubrec 1 0x80;pubcomp 1;suback 1 1;unsuback 1 1'.split(';')
   const notInUse = ['ignored', answered, 'ignored', 'ignored', 'ignored', 'ignored']
   const states: [state: string, script: string, meant: string[]][] = [
     ['being cleared', clearing, [broken, answered, 'ignored', 'cleared', broken, broken]],

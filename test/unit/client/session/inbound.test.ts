@@ -67,12 +67,6 @@ describe('incoming QoS 2 (section 4.3.3)', () => {
       pubrel 65535 = pubcomp 65535 0x92; read open = 0`)
   })
 
-  it('a repeat before PUBREL is answered again and delivered once [MQTT-4.3.3-10]', () => {
-    connected().play(`
-      in 7 q2 = 0; in 7 q2 = repeat; settle 0 = true, pubrec 7; in 7 q2 = repeat, pubrec 7
-      in 7 q2 = repeat, pubrec 7; read open = 1`)
-  })
-
   it('an error code ends the exchange at PUBREC, one below 0x80 does not [MQTT-4.3.3-9]', () => {
     connected({ receiveMaximum: 1 }).play(`
       in 6 q2 = 0; settle 0 0x87 = true, pubrec 6 0x87; read open full = 0 false; in 6 q2 = 1

@@ -40,10 +40,8 @@ it.each([
   [6, 0x80, 'Unspecified error'],
   [255, 0x80, 'Unspecified error'],
 ])('return code %i of a 3.1.1 CONNACK is %i on 5.0: %s', (returnCode, code, name) => {
-  expect([version5Code(returnCode), nameOf(version5Code(returnCode), CONNACK)]).toEqual([
-    code,
-    name,
-  ])
+  expect(version5Code(returnCode)).toBe(code)
+  expect(nameOf(code, CONNACK)).toBe(name)
 })
 
 it.each([
@@ -63,16 +61,9 @@ it.each([
 describe('a refusal', () => {
   it('is the peer’s fault, carries the code with its name, and what the peer said apart from the message', () => {
     const error = refusal('ERR_PUBLISH_REFUSED', 0x97, 'evil \u001b[2J', PUBACK)
-    const reason = {
-      reasonCode: 0x97,
-      reasonName: 'Quota exceeded',
-      reasonString: 'evil \u001b[2J',
-    }
     expect(error).toMatchObject({
-      code: 'ERR_PUBLISH_REFUSED',
-      fault: 'remote',
-      outcome: 'refused',
-      ...reason,
+      ...{ code: 'ERR_PUBLISH_REFUSED', fault: 'remote', outcome: 'refused' },
+      ...{ reasonCode: 0x97, reasonName: 'Quota exceeded', reasonString: 'evil \u001b[2J' },
     })
     expect(error.message).not.toContain('evil')
     expect(refusal('ERR_SUBSCRIBE_REFUSED', 0x80, undefined, SUBACK, 'unknown').outcome).toBe(
