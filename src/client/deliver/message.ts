@@ -1,21 +1,22 @@
 /**
- * A message as the application gets it: payload, properties and text taken out of its piece of memory when asked for, acknowledged at most once.
+ * A message as the application gets it: payload, properties and text are taken out of its piece of memory when asked for.
  *
  * `DeliveredMessage` is the implementation, `OwnedMessage` and `BorrowedMessage` its two kinds; what is not in the `Message` interface is for the delivery
- * code of this folder only. Own enumerable fields are what a person wants to see on a console; all else is private or on the prototype.
+ * code of this folder only. Its outcome is decided at most once. Own enumerable fields are what a person wants to see on a console; all else is private
+ * or on the prototype.
  */
 
 import { Piece } from '../../common/message-memory.js'
 import { invalid } from '../../common/schema.js'
 import { MqttError, tidy } from '../../errors.js'
-import { shownBytes } from '../../printing.js'
+import { Printed, shownBytes } from '../../printing.js'
 import type { Bytes, QoS } from '../../wire/packets.js'
 import { readProperties } from '../../wire/properties.js'
 import type { PublishView } from '../../wire/publish.js'
 import { decodeText } from '../../wire/utf8.js'
 import type { Message, MessageProperties } from '../options/index.js'
 import { noTicket } from '../session/receive-window.js'
-import { Arrival, type Settler } from './arrival.js'
+import type { Settler } from './settler.js'
 
 /** Bytes of memory for the objects of a message, and for its properties; measured. */
 const messageObjects = 384
@@ -48,9 +49,18 @@ function cost(topic: number, properties: number, payload: number): number {
 }
 
 /** The implementation of {@link Message}. */
-export abstract class DeliveredMessage extends Arrival implements Message {
+export abstract class DeliveredMessage extends Printed implements Message {
+  abstract topic: string
+  abstract qos: QoS
+  abstract retain: boolean
+  abstract dup: boolean
   /** The topic, for reports of what became of the message, also after its release. */
   abstract readonly subject: string
+  #settled = false
+  #ticket = noTicket
+  readonly #settler: Settler
+  #origin: object | undefined
+  #size: number
   #piece = emptyPiece
   // places in the piece; the properties end where the payload begins
   #propertiesStart = 0
@@ -62,8 +72,33 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   #released = false
 
   constructor(size: number, settler: Settler, borrowed: boolean) {
-    super(size, settler)
+    super()
+    this.#size = size
+    this.#settler = settler
     this.#borrowed = borrowed
+  }
+
+  /** True once its outcome is decided. */
+  get settled(): boolean {
+    return this.#settled
+  }
+  /** The session's number of this message, or `noTicket`. */
+  get ticket(): number {
+    return this.#ticket
+  }
+  /** The filter that it came in for; undefined where no subscription is known. */
+  get origin(): object | undefined {
+    return this.#origin
+  }
+  set origin(origin: object | undefined) {
+    this.#origin = origin
+  }
+  /** Bytes that holding it costs; 0 of one that was never to be held. */
+  get size(): number {
+    return this.#size
+  }
+  get id(): string | undefined {
+    return this.#settler.id
   }
 
   /**
@@ -124,7 +159,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
 
   text(): string {
     this.assertValid()
-    const bytes = this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd)
+    const bytes = this.view
     if (bytes.length < this.payloadLength)
       throw new MqttError('ERR_MESSAGE_RELEASED', 'the buffer of the payload was transferred')
     return decodeText(bytes)
@@ -164,6 +199,20 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     return kept
   }
 
+  /** Leaves the outcome to the other consumers of this message; false when no other consumer would decide it. */
+  giveUp(): boolean {
+    if (this.#settler.giveUp?.() !== true) return false
+    this.#settled = true
+    return true
+  }
+
+  /** Decides the outcome; false when it was decided before or the session is gone. */
+  settle(reasonCode: number): boolean {
+    if (this.#settled) return false
+    this.#settled = true
+    return this.#settler.settle(this.#ticket, reasonCode)
+  }
+
   /** The turn is over: a borrowed message cannot be read any more. */
   release(): void {
     if (!this.#borrowed || this.#released) return
@@ -185,7 +234,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     if (this.#borrowed || this.#piece.bytes.length > this.#payloadEnd - this.#propertiesStart)
       this.copy(this)
     this.#borrowed = false
-    this.size ||= cost(
+    this.#size ||= cost(
       this.subject.length,
       this.#payloadStart - this.#propertiesStart,
       this.#payloadEnd - this.#payloadStart,
@@ -196,9 +245,8 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   override toJSON(): object {
     if (this.#released) return { topic: this.subject, released: true }
     const { topic, qos, retain, dup, payloadLength, properties } = this
-    const bytes = this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd)
     const rest = properties === noProperties ? undefined : { properties }
-    return { topic, qos, retain, dup, payloadLength, payload: shownBytes(bytes), ...rest }
+    return { topic, qos, retain, dup, payloadLength, payload: shownBytes(this.view), ...rest }
   }
 
   /** @throws MqttError ERR_MESSAGE_RELEASED */
@@ -208,6 +256,26 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   }
 
   // A method with a private name would cost each object a field more.
+
+  protected arrive(
+    head: Pick<PublishView, 'qos' | 'retain' | 'dup'>,
+    topic: string,
+    ticket: number,
+    origin: object | undefined,
+  ): void {
+    this.topic = topic
+    this.qos = head.qos
+    this.retain = head.retain
+    this.dup = head.dup
+    this.#settled = ticket === noTicket
+    this.#ticket = ticket
+    this.#origin = origin
+  }
+
+  /** The bytes of the payload, where they lie. */
+  protected get view(): Uint8Array {
+    return this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd)
+  }
 
   // An array that holds nothing else can be handed out as it is.
   protected takePayload(): Bytes {
