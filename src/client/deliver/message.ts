@@ -10,9 +10,11 @@ import { Piece } from '../../common/message-memory.js'
 import { invalid } from '../../common/schema.js'
 import { MqttError, tidy } from '../../errors.js'
 import { Printed, shownBytes } from '../../printing.js'
+import { PUBACK } from '../../wire/constants.js'
 import type { Bytes, QoS } from '../../wire/packets.js'
 import { readProperties } from '../../wire/properties.js'
 import type { PublishView } from '../../wire/publish.js'
+import { isReasonCode } from '../../wire/reason-codes.js'
 import { decodeText } from '../../wire/utf8.js'
 import type { Message, MessageProperties } from '../options/index.js'
 import { noTicket } from '../session/receive-window.js'
@@ -23,9 +25,6 @@ const messageObjects = 384
 const propertyObjects = 256
 
 const noProperties: MessageProperties = Object.freeze({})
-
-/** Reason codes that a client's PUBACK or PUBREC may carry (sections 3.4.2.1, 3.5.2.1); 0x10 is the server's. */
-const ackReasons: readonly number[] = [0x00, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99]
 
 /** Of a message that was released, and of one whose payload was taken out and has nothing else. */
 const emptyPiece = new Piece(new Uint8Array(0))
@@ -180,7 +179,9 @@ export abstract class DeliveredMessage extends Printed implements Message {
   }
 
   ack(reasonCode = 0): boolean {
-    if (!ackReasons.includes(reasonCode)) invalid('reasonCode', 'one of PUBACK and PUBREC')
+    // PUBREC of a client takes the same ones (sections 3.4.2.1, 3.5.2.1).
+    if (!isReasonCode(PUBACK, reasonCode, 'client'))
+      invalid('reasonCode', 'one of PUBACK and PUBREC')
     const done = this.ticket === noTicket || this.settle(reasonCode)
     this.release()
     return done
