@@ -12,65 +12,11 @@ import { errorReason } from '../../wire/reason-codes.js'
 import { IdTable } from './packet-identifiers.js'
 import { FAULT, type WindowHost } from './refusal.js'
 
-/** Slots to begin with, and slots that are kept when all is settled. */
+/** Slots to begin with, and most slots that are kept when all is settled. */
 const initialSlots = 16
 const mostIdleSlots = 1024
 
 const noSlots = new Uint32Array(0)
-
-/**
- * QoS 1 and 2 messages of one connection in the order of arrival, from the oldest without an acknowledgement on: a slot of integers for each.
- *
- * A slot holds packet identifier, reason code and status. A message's place is the ticket it is given, unless an earlier connection gave it one.
- */
-export class Arrivals {
-  /** Place of the oldest message that is not acknowledged, and the place that comes next. Both only rise. */
-  protected oldest = 0
-  protected next = 0
-  /** Rises when a connection ends. */
-  protected ends = 0
-  #slots = noSlots
-
-  /** Messages of this connection that the application has not settled, or whose turn to be acknowledged has not come. */
-  get unsettled(): number {
-    return this.next - this.oldest
-  }
-
-  protected slot(place: number): number {
-    return this.#slots[place & (this.#slots.length - 1)] as number
-  }
-
-  protected setSlot(place: number, slot: number): void {
-    this.#slots[place & (this.#slots.length - 1)] = slot
-  }
-
-  /** Takes in the next message; gives its place. */
-  protected push(slot: number): number {
-    if (this.unsettled === this.#slots.length) this.#grow()
-    this.setSlot(this.next, slot)
-    return this.next++
-  }
-
-  /** A number of slots that was needed once is not held for ever. Only while there is no message. */
-  protected rest(): void {
-    if (this.#slots.length > mostIdleSlots) this.#slots = noSlots
-  }
-
-  /** Forgets all of them; their places are not given again. */
-  protected clear(): void {
-    this.ends += 1
-    this.oldest = this.next
-    this.#slots = noSlots
-  }
-
-  #grow(): void {
-    const old = this.#slots
-    const slots = new Uint32Array(Math.max(initialSlots, old.length * 2))
-    for (let place = this.oldest; place < this.next; place++)
-      slots[place & (slots.length - 1)] = old[place & (old.length - 1)] as number
-    this.#slots = slots
-  }
-}
 
 // What the receive window answers besides tickets, which are 0 or above.
 /** Deliver nothing. */
@@ -104,14 +50,22 @@ export const noTicket = -1
 /** A message of an earlier connection that has no acknowledgement yet. */
 interface Parked {
   readonly ticket: number
-  /** As a slot of `Arrivals`. */
+  /** As a slot. */
   value: number
   /** Its place among the arrivals of this connection, once the server has repeated it. */
   slot: number
 }
 
 /** Incoming half of the session state. */
-export class ReceiveWindow extends Arrivals {
+export class ReceiveWindow {
+  // QoS 1 and 2 messages of this connection in the order of arrival, from the oldest without an acknowledgement on: each has a slot, which holds packet
+  // identifier, reason code and status. A message's place is the ticket it is given, unless an earlier connection gave it one.
+  /** Place of the oldest message that is not acknowledged, and the place that comes next. Both only rise. */
+  #oldest = 0
+  #next = 0
+  /** Rises when a connection ends. */
+  #ends = 0
+  #slots = noSlots
   /** What each packet identifier of the server stands for. */
   readonly ids = new IdTable()
   /** By packet identifier, and by ticket. */
@@ -133,10 +87,14 @@ export class ReceiveWindow extends Arrivals {
   #closing = false
 
   constructor(host: WindowHost, receiveMaximum: number, tolerant: boolean) {
-    super()
     this.#host = host
     this.#receiveMaximum = receiveMaximum
     this.#tolerant = tolerant
+  }
+
+  /** Messages of this connection that the application has not settled, or whose turn to be acknowledged has not come. */
+  get unsettled(): number {
+    return this.#next - this.#oldest
   }
 
   /** Messages of earlier connections that have no acknowledgement yet. */
@@ -146,7 +104,9 @@ export class ReceiveWindow extends Arrivals {
 
   /** The oldest message without an acknowledgement; equal to the next ticket when all are acknowledged. */
   get oldestTicket(): number {
-    return this.unsettled === 0 ? this.oldest : (this.#parkedAt(this.oldest)?.ticket ?? this.oldest)
+    return this.unsettled === 0
+      ? this.#oldest
+      : (this.#parkedAt(this.#oldest)?.ticket ?? this.#oldest)
   }
 
   /** True when the server may send no further QoS 1 or 2 message. */
@@ -171,7 +131,7 @@ export class ReceiveWindow extends Arrivals {
       // It was received, once and for all, on an earlier connection; PUBREC leaves behind those of what came before it on this one [MQTT-4.6.0-3].
       this.open += 1
       this.ids.set(id, QOS2_IN_HAND)
-      this.push((id << idShift) | qos2Flag | READY)
+      this.#push((id << idShift) | qos2Flag | READY)
       this.#drain()
       return REPEAT
     }
@@ -186,12 +146,12 @@ export class ReceiveWindow extends Arrivals {
       // Another message has its identifier now, or its repeat, decided or not, takes its place among the arrivals.
       if (((parked.value ^ value) & qos2Flag) !== 0 || (qos === 1 && !dup)) this.#forget(parked)
       else {
-        parked.slot = this.push(parked.value)
+        parked.slot = this.#push(parked.value)
         this.#drain()
         return REPEAT
       }
     }
-    return this.push(value)
+    return this.#push(value)
   }
 
   /** A PUBREL came in [MQTT-4.3.3-11]. */
@@ -205,10 +165,10 @@ export class ReceiveWindow extends Arrivals {
       if (state === QOS2_RECEIVED) this.open -= 1
       if (!this.#host.persistence.durable) return this.#complete(id)
       this.ids.set(id, QOS2_ENDING)
-      const connection = this.ends
+      const connection = this.#ends
       this.#host.persistence.request('delete-inbound', id, () => {
         // On a later one it may be ending again, and that waits for an answer of its own.
-        if (connection === this.ends) this.#complete(id)
+        if (connection === this.#ends) this.#complete(id)
       })
     }
   }
@@ -227,19 +187,19 @@ export class ReceiveWindow extends Arrivals {
       return true
     }
     const at = parked?.slot ?? ticket
-    if (at < this.oldest || at >= this.next) return false
-    const slot = this.slot(at)
+    if (at < this.#oldest || at >= this.#next) return false
+    const slot = this.#slot(at)
     if ((slot & statusMask) !== from) return false
-    this.setSlot(at, this.#decided(slot, ticket, reasonCode, from))
+    this.#setSlot(at, this.#decided(slot, ticket, reasonCode, from))
     this.#drain()
     return true
   }
 
   /** There is no room for the message that was taken last: as the connection ends, it counts as one that never came. */
   takeBack(): void {
-    this.next -= 1
+    this.#next -= 1
     this.open -= 1
-    this.ids.set(this.slot(this.next) >>> idShift, 0)
+    this.ids.set(this.#slot(this.#next) >>> idShift, 0)
   }
 
   /** DISCONNECT is the next packet, and the last. */
@@ -249,8 +209,11 @@ export class ReceiveWindow extends Arrivals {
 
   /** The connection is over: what has no acknowledgement waits for its repeat, and no acknowledgement of it counts as sent. */
   suspend(): void {
-    for (let place = this.oldest; place < this.next; place++) this.#park(place)
-    this.clear()
+    for (let place = this.#oldest; place < this.#next; place++) this.#park(place)
+    // Their places are not given again.
+    this.#ends += 1
+    this.#oldest = this.#next
+    this.#slots = noSlots
     this.#closing = false
     this.open = 0
     this.ids.update((state) =>
@@ -293,7 +256,7 @@ export class ReceiveWindow extends Arrivals {
   }
 
   #park(place: number): void {
-    const value = this.slot(place)
+    const value = this.#slot(place)
     const id = value >>> idShift
     // One with this identifier has this very slot, as every other was rebound or forgotten when the slot was taken.
     const parked = this.#parked.get(id) ?? { ticket: place, value, slot: nowhere }
@@ -310,7 +273,7 @@ export class ReceiveWindow extends Arrivals {
   }
 
   #parkedAt(place: number): Parked | undefined {
-    const parked = this.#parked.get(this.slot(place) >>> idShift)
+    const parked = this.#parked.get(this.#slot(place) >>> idShift)
     return parked?.slot === place ? parked : undefined
   }
 
@@ -331,14 +294,15 @@ export class ReceiveWindow extends Arrivals {
   #drain(): void {
     if (this.#closing) return
     while (this.unsettled > 0) {
-      const slot = this.slot(this.oldest)
+      const slot = this.#slot(this.#oldest)
       if ((slot & statusMask) !== READY) return
-      const parked = this.#byTicket.size === 0 ? undefined : this.#parkedAt(this.oldest)
+      const parked = this.#byTicket.size === 0 ? undefined : this.#parkedAt(this.#oldest)
       if (parked !== undefined) this.#forget(parked)
-      this.oldest += 1
+      this.#oldest += 1
       this.#acknowledge(slot)
     }
-    this.rest()
+    // A number of slots that was needed once is not held for ever.
+    if (this.#slots.length > mostIdleSlots) this.#slots = noSlots
   }
 
   #acknowledge(slot: number): void {
@@ -351,5 +315,28 @@ export class ReceiveWindow extends Arrivals {
       this.open -= 1
     }
     this.#host.acks.push(qos2 ? PUBREC : PUBACK, id, reasonCode)
+  }
+
+  #slot(place: number): number {
+    return this.#slots[place & (this.#slots.length - 1)] as number
+  }
+
+  #setSlot(place: number, slot: number): void {
+    this.#slots[place & (this.#slots.length - 1)] = slot
+  }
+
+  /** Takes in the next message; gives its place. */
+  #push(slot: number): number {
+    if (this.unsettled === this.#slots.length) this.#grow()
+    this.#setSlot(this.#next, slot)
+    return this.#next++
+  }
+
+  #grow(): void {
+    const old = this.#slots
+    const slots = new Uint32Array(Math.max(initialSlots, old.length * 2))
+    for (let place = this.#oldest; place < this.#next; place++)
+      slots[place & (slots.length - 1)] = old[place & (old.length - 1)] as number
+    this.#slots = slots
   }
 }
