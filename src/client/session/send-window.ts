@@ -3,6 +3,10 @@
  *
  * Data plane: integers in, integers out. The send quota is the server's Receive Maximum [MQTT-4.9.0-1]. After a connection ended its exchanges are
  * held until they are replayed. It must never match an acknowledgement of the wrong kind, nor one for what this connection did not carry.
+ *
+ * PUBLISH, SUBSCRIBE and UNSUBSCRIBE share the packet identifiers (section 2.2.1): from 1 to 65,535, and around, skipping those in use [MQTT-2.2.1-2]
+ * [MQTT-2.2.1-3]. In a session whose past this process does not know an earlier one may have left QoS 2 exchanges half done: identifiers are cleared
+ * there, by a PUBREL of their own, before they are used.
  */
 
 import { SparseMap } from '../../common/sparse.js'
@@ -16,11 +20,18 @@ import {
   AWAIT_UNSUBACK,
   CLEAR,
   CLEARING,
+  DISOWNED,
   held,
-  PacketIdentifiers,
+  IdTable,
+  maximumPacketIdentifier,
   STORING_RELEASE,
 } from './packet-identifiers.js'
 import { FAULT, type WindowHost } from './refusal.js'
+
+/** Most identifiers of a session that are given up as in use. */
+const mostDisowned = 256
+/** Identifiers of unknown past that are cleared at a time. */
+const clearBatch = 16
 
 // What the send window answers.
 /** The exchange is over; its identifier is free. */
@@ -33,7 +44,7 @@ export const CLEARED = 3
 export const UNKNOWN = 0
 
 /** Outgoing half of the session state. */
-export class SendWindow extends PacketIdentifiers {
+export class SendWindow extends IdTable {
   /** Acknowledgements for exchanges that do not exist: counted, otherwise ignored. */
   unsolicited = 0
   /** The request whose answer had another number of reason codes than it had filters; 0 when there was none. */
@@ -52,15 +63,30 @@ export class SendWindow extends PacketIdentifiers {
   readonly #host: WindowHost
   /** Rises when the session is gone. */
   #session = 0
+  // which identifier is next
+  #last = 0
+  readonly #foreignBase: number
+  /** The session's past is unknown. */
+  #foreign = false
+  #disowned = 0
+  /** 3.1.1 has no way to say that an identifier is in use: QoS 1 takes cleared ones too. */
+  #cautious = false
+  readonly #clear: number[] = []
+  // valid for the connection
+  #clearing = 0
+  /** The send quota: so many publishes at a time, and so many that are cleared. */
+  #quota = 0
 
+  /** @param foreignBase where identifiers begin in a session whose past is unknown, 0 to 65,534: far from what an earlier process left in use */
   constructor(host: WindowHost, foreignBase = 0) {
-    super(host.acks, foreignBase)
+    super()
     this.#host = host
+    this.#foreignBase = foreignBase
   }
 
   /** True when a publish at QoS 1 or 2 may leave now: there is quota [MQTT-4.9.0-2] and an identifier. */
   get mayPublish(): boolean {
-    return this.inFlight < this.quota && this.hasIdentifier
+    return this.inFlight < this.#quota && this.hasIdentifier
   }
 
   /** True when there is room for one more at this QoS: 3.1.1 has a limit of its own for QoS 2. */
@@ -70,36 +96,49 @@ export class SendWindow extends PacketIdentifiers {
 
   /** False while one more at QoS 2 waits for something that QoS 1 has no need of: a place among them, or an identifier that is being cleared. */
   get exact(): boolean {
-    return this.admits(2) && !this.awaitsCleared
+    return this.admits(2) && (this.#clearing === 0 || this.#clear.length > 0)
   }
 
-  /** A connection is up: the quota starts from this CONNACK. `exchanges`: how many of it may be at QoS 2. */
+  /**
+   * A connection is up: the quota starts from this CONNACK.
+   *
+   * @param foreign it goes on with a session that this process knows nothing of
+   * @param cautious see `#cautious`
+   * @param exchanges how many of the quota may be at QoS 2
+   */
   start(
     quota: number,
     foreign = false,
     cautious = false,
     exchanges = Number.POSITIVE_INFINITY,
   ): void {
-    this.quota = quota
+    this.#quota = quota
     this.#mostExchanges = exchanges
     this.mismatched = 0
-    this.resume(foreign, cautious)
+    if (foreign && !this.#foreign) this.#last = this.#foreignBase
+    this.#foreign ||= foreign
+    this.#cautious = cautious
   }
 
   /** Takes an identifier for a PUBLISH at QoS 1 or 2. Only while `mayPublish` and `admits`, and for QoS 2 after `prepare` said yes. */
   publish(qos: number): number {
     this.inFlight += 1
     if (qos === 2) this.#exchanges += 1
-    return this.takeForPublish(qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK)
+    const state = qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK
+    const cleared = qos === 2 || this.#cautious ? this.#clear.shift() : undefined
+    if (cleared === undefined) return this.#take(state)
+    this.set(cleared, state)
+    return cleared
   }
 
   /** The connection is over: publishes are held for their replay, requests are forgotten, and the quota is gone. */
-  override suspend(): void {
-    super.suspend()
+  suspend(): void {
+    this.update((state) => (state <= AWAIT_PUBCOMP ? state | held : state >= CLEAR ? state : 0))
+    this.#clearing = 0
     this.#expected.clear()
     this.inFlight = 0
     this.#exchanges = 0
-    this.quota = 0
+    this.#quota = 0
   }
 
   /**
@@ -112,7 +151,7 @@ export class SendWindow extends PacketIdentifiers {
 
   /** True while this connection has quota for one more publish of an earlier one. */
   get mayReplay(): boolean {
-    return this.inFlight < this.quota
+    return this.inFlight < this.#quota
   }
 
   /** A publish of an earlier connection is sent again, with DUP [MQTT-4.4.0-1]. Only while `mayReplay` and `admits`. */
@@ -144,7 +183,7 @@ export class SendWindow extends PacketIdentifiers {
 
   /** Takes an identifier for a SUBSCRIBE or UNSUBSCRIBE of `count` filters. Only while `hasIdentifier`. */
   request(kind: 'subscribe' | 'unsubscribe', count: number): number {
-    const id = this.take(kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)
+    const id = this.#take(kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)
     this.#expected.set(id, count)
     return id
   }
@@ -155,7 +194,8 @@ export class SendWindow extends PacketIdentifiers {
     if (packetType === PUBREC) return this.#handlePubrec(id, reasonCode, state)
     if (state === (packetType === PUBACK ? AWAIT_PUBACK : AWAIT_PUBCOMP)) return this.#end(id)
     if (packetType === PUBACK || state !== CLEARING) return this.#refuse(state)
-    this.handleCleared(id)
+    this.#clearing -= 1
+    this.#keepClear(id)
     return CLEARED
   }
 
@@ -186,10 +226,13 @@ export class SendWindow extends PacketIdentifiers {
   }
 
   /** Nothing of the old session counts any more. */
-  override reset(): void {
+  reset(): void {
     this.#session += 1
     this.suspend()
-    super.reset()
+    this.clear()
+    this.#clear.length = 0
+    this.#foreign = false
+    this.#disowned = 0
   }
 
   #storeRelease(id: number): number {
@@ -217,7 +260,7 @@ export class SendWindow extends PacketIdentifiers {
 
   #finish(id: number): void {
     if (this.get(id) !== AWAIT_PUBACK) this.#exchanges -= 1
-    this.free(id)
+    this.#free(id)
     this.inFlight -= 1
   }
 
@@ -229,5 +272,60 @@ export class SendWindow extends PacketIdentifiers {
     }
     this.#host.fail(0x82, 'unexpected acknowledgement')
     return FAULT
+  }
+
+  // Identifiers
+
+  /** True when there is one that nothing uses. */
+  get hasIdentifier(): boolean {
+    return this.size < maximumPacketIdentifier
+  }
+
+  /** Takes one that nothing uses. Only while `hasIdentifier`. */
+  #take(state: number): number {
+    let id = this.#last
+    do id = id === maximumPacketIdentifier ? 1 : id + 1
+    while (this.get(id) !== 0)
+    this.#last = id
+    this.set(id, state)
+    return id
+  }
+
+  /** True when a publish has an identifier that no message of an earlier process can hold; if not, it sees to it (`CLEARED` follows). */
+  prepare(qos: number): boolean {
+    if (!this.#foreign || this.#clear.length > 0 || (qos === 1 && !this.#cautious)) return true
+    if (this.#clearing > 0) return false
+    while (this.#clearing < Math.min(clearBatch, this.#quota) && this.hasIdentifier) {
+      this.#clearing += 1
+      this.#host.acks.push(PUBREL, this.#take(CLEARING), 0)
+    }
+    return false
+  }
+
+  /** The exchange of a publish is over. */
+  #free(id: number): void {
+    if (this.#foreign && (this.#cautious || this.get(id) !== AWAIT_PUBACK)) this.#keepClear(id)
+    else this.set(id, 0)
+  }
+
+  /**
+   * The server says that it has this identifier in use (0x91). In a session whose past we do not know that is about the identifier: true, and it is
+   * not used any more.
+   */
+  disown(id: number): boolean {
+    if (!this.#foreign || this.#disowned >= mostDisowned) return false
+    this.#disowned += 1
+    this.set(id, DISOWNED)
+    return true
+  }
+
+  /** The server uses this identifier, and others near it, for messages of its own: the next one is far from it. */
+  avoid(id: number): void {
+    this.#last = (id + 32_768) % maximumPacketIdentifier
+  }
+
+  #keepClear(id: number): void {
+    this.set(id, CLEAR)
+    this.#clear.push(id)
   }
 }
