@@ -314,8 +314,11 @@ export function textOf(value: unknown): string {
 
 const printableLimit = 256
 
-/** Control characters above U+001F, lone surrogates, line breaks, and what changes the direction of text. */
-const unsafe = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]/u
+/** Control characters, lone surrogates, line breaks, and what changes the direction of text: first and last code points, in pairs. */
+const unsafe = [
+  0, 0x1f, 0x7f, 0x9f, 0x61c, 0x61c, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069, 0xd800, 0xdfff,
+  0xfeff, 0xfeff,
+]
 
 /**
  * Makes text that a peer chose safe for a log line or an error message: control characters, line breaks and bidirectional controls become
@@ -324,8 +327,9 @@ const unsafe = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800
 export function printable(text: string): string {
   let safe = ''
   for (const character of text) {
-    const isUnsafe = character < ' ' || unsafe.test(character)
-    const piece = isUnsafe ? `\\u{${character.codePointAt(0)?.toString(16)}}` : character
+    const code = character.codePointAt(0) as number
+    const next = unsafe.findIndex((bound) => code <= bound)
+    const piece = next % 2 === 1 || code === unsafe[next] ? `\\u{${code.toString(16)}}` : character
     if (safe.length + piece.length > printableLimit) return `${safe}…`
     safe += piece
   }
