@@ -9,9 +9,9 @@ import { SparseSet } from '../../common/sparse.js'
 import type { ConsumerConfig } from '../options/check-calls.js'
 import type { Platform } from '../platform.js'
 import { noTicket } from '../session/receive-window.js'
-import { isOwed } from './arrival.js'
 import type { DeliveredMessage } from './message.js'
 import type { ConsumerHost, Holdings, Sweepable } from './ports.js'
+import { isOwed } from './settler.js'
 
 /** The buffer of one consumer. */
 export class ReceiveBuffer {

@@ -15,10 +15,10 @@ import type { PublishView } from '../../wire/publish.js'
 import type { ConsumerConfig } from '../options/check-calls.js'
 import type { AckMode, Grant, Message, NextOptions, Subscription } from '../options/index.js'
 import type { Platform } from '../platform.js'
-import { isOwed } from './arrival.js'
 import { OverflowPolicy, ReceiveBuffer } from './buffer.js'
 import { BorrowedMessage, type DeliveredMessage } from './message.js'
 import type { ConsumerHost, MessageHandler, Origin } from './ports.js'
+import { isOwed } from './settler.js'
 
 /** The consumer as the application sees it. */
 export interface PublicFace extends Subscription {

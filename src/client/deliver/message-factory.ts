@@ -6,10 +6,10 @@
 
 import { type Piece, Pieces } from '../../common/message-memory.js'
 import type { PublishView } from '../../wire/publish.js'
-import type { Settler } from './arrival.js'
 import type { Consumer } from './consumer.js'
 import { BorrowedMessage, type DeliveredMessage, OwnedMessage } from './message.js'
 import type { ReadRoute } from './recipients.js'
+import type { Settler } from './settler.js'
 
 /** Creates the messages of one client. */
 export class MessageFactory {
@@ -41,18 +41,9 @@ export class MessageFactory {
     entry: ReadRoute,
     consumer: Consumer,
   ): void {
-    const { window } = this
-    if (window !== undefined && view.bytes === window.bytes)
-      consumer.show(view, topic, window, 0, ticket, entry)
-    else
-      consumer.show(
-        view,
-        topic,
-        this.#pieces.lend(view, this.limit),
-        this.#pieces.shift,
-        ticket,
-        entry,
-      )
+    const window = view.bytes === this.window?.bytes ? this.window : undefined
+    const piece = window ?? this.#pieces.lend(view, this.limit)
+    consumer.show(view, topic, piece, window === undefined ? this.#pieces.shift : 0, ticket, entry)
   }
 
   /** A message for one consumer, owned or borrowed as it asked. */

@@ -10,26 +10,22 @@
 import { Piece } from '../../common/message-memory.js'
 import { invalid } from '../../common/schema.js'
 import { MqttError, tidy } from '../../errors.js'
-import { shownBytes } from '../../printing.js'
+import { Printed, shownBytes } from '../../printing.js'
+import { PUBACK } from '../../wire/constants.js'
 import type { Bytes, QoS } from '../../wire/packets.js'
 import { readProperties } from '../../wire/properties.js'
 import type { PublishView } from '../../wire/publish.js'
+import { isReasonCode } from '../../wire/reason-codes.js'
 import { decodeText } from '../../wire/utf8.js'
 import type { Message, MessageProperties } from '../options/index.js'
 import { noTicket } from '../session/receive-window.js'
-import { Arrival, type Settler } from './arrival.js'
+import type { Settler } from './settler.js'
 
 /** Measured memory cost in bytes: the objects of a message, and those of its properties. */
 const messageObjects = 384
 const propertyObjects = 256
 
 const noProperties: MessageProperties = Object.freeze({})
-
-/**
- * Reason codes that a client may send in PUBACK or PUBREC (sections 3.4.2.1, 3.5.2.1); only a
- * server sends 0x10.
- */
-const ackReasons: readonly number[] = [0x00, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99]
 
 /** Stands in for the memory of a released message, and of one whose payload was taken. */
 const emptyPiece = new Piece(new Uint8Array(0))
@@ -56,9 +52,18 @@ function cost(topic: number, properties: number, payload: number): number {
 }
 
 /** The implementation of {@link Message}. */
-export abstract class DeliveredMessage extends Arrival implements Message {
+export abstract class DeliveredMessage extends Printed implements Message {
+  abstract topic: string
+  abstract qos: QoS
+  abstract retain: boolean
+  abstract dup: boolean
   /** The topic, for reports; also valid after the release. */
   abstract readonly subject: string
+  #settled = false
+  #ticket = noTicket
+  readonly #settler: Settler
+  #origin: object | undefined
+  #size: number
   #piece = emptyPiece
   // positions in the piece; the properties end where the payload begins
   #propertiesStart = 0
@@ -70,8 +75,33 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   #released = false
 
   constructor(size: number, settler: Settler, borrowed: boolean) {
-    super(size, settler)
+    super()
+    this.#size = size
+    this.#settler = settler
     this.#borrowed = borrowed
+  }
+
+  /** True once the outcome is decided. */
+  get settled(): boolean {
+    return this.#settled
+  }
+  /** The session's number of this arrival, or `noTicket`. */
+  get ticket(): number {
+    return this.#ticket
+  }
+  /** The filter that this message came in through; undefined if no subscription is known. */
+  get origin(): object | undefined {
+    return this.#origin
+  }
+  set origin(origin: object | undefined) {
+    this.#origin = origin
+  }
+  /** Memory cost in bytes; 0 for a message that was only shown, never held. */
+  get size(): number {
+    return this.#size
+  }
+  get id(): string | undefined {
+    return this.#settler.id
   }
 
   /**
@@ -133,7 +163,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
 
   text(): string {
     this.assertValid()
-    const bytes = this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd)
+    const bytes = this.view
     if (bytes.length < this.payloadLength)
       throw new MqttError('ERR_MESSAGE_RELEASED', 'the buffer of the payload was transferred')
     return decodeText(bytes)
@@ -154,7 +184,9 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   }
 
   ack(reasonCode = 0): boolean {
-    if (!ackReasons.includes(reasonCode)) invalid('reasonCode', 'one of PUBACK and PUBREC')
+    // The same codes are valid in a client's PUBREC (sections 3.4.2.1, 3.5.2.1).
+    if (!isReasonCode(PUBACK, reasonCode, 'client'))
+      invalid('reasonCode', 'one of PUBACK and PUBREC')
     const done = this.ticket === noTicket || this.settle(reasonCode)
     this.release()
     return done
@@ -171,6 +203,20 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     kept.copy(this)
     kept.#properties = this.#properties
     return kept
+  }
+
+  /** Leaves the outcome to other consumers of this message; false when there is none. */
+  giveUp(): boolean {
+    if (this.#settler.giveUp?.() !== true) return false
+    this.#settled = true
+    return true
+  }
+
+  /** Decides the outcome; false when it was already decided or the session is gone. */
+  settle(reasonCode: number): boolean {
+    if (this.#settled) return false
+    this.#settled = true
+    return this.#settler.settle(this.#ticket, reasonCode)
   }
 
   /** The turn is over: a borrowed message becomes unreadable. */
@@ -200,7 +246,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     if (this.#borrowed || this.#piece.bytes.length > this.#payloadEnd - this.#propertiesStart)
       this.copy(this)
     this.#borrowed = false
-    this.size ||= cost(
+    this.#size ||= cost(
       this.subject.length,
       this.#payloadStart - this.#propertiesStart,
       this.#payloadEnd - this.#payloadStart,
@@ -213,9 +259,8 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   override toJSON(): object {
     if (this.#released) return { topic: this.subject, released: true }
     const { topic, qos, retain, dup, payloadLength, properties } = this
-    const bytes = this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd)
     const rest = properties === noProperties ? undefined : { properties }
-    return { topic, qos, retain, dup, payloadLength, payload: shownBytes(bytes), ...rest }
+    return { topic, qos, retain, dup, payloadLength, payload: shownBytes(this.view), ...rest }
   }
 
   /** @throws MqttError ERR_MESSAGE_RELEASED */
@@ -225,6 +270,26 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   }
 
   // Protected, because each private method costs every object a field.
+
+  protected arrive(
+    head: Pick<PublishView, 'qos' | 'retain' | 'dup'>,
+    topic: string,
+    ticket: number,
+    origin: object | undefined,
+  ): void {
+    this.topic = topic
+    this.qos = head.qos
+    this.retain = head.retain
+    this.dup = head.dup
+    this.#settled = ticket === noTicket
+    this.#ticket = ticket
+    this.#origin = origin
+  }
+
+  /** The payload in place, not copied. */
+  protected get view(): Uint8Array {
+    return this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd)
+  }
 
   // An array that contains only the payload is handed out without a copy.
   protected takePayload(): Bytes {

@@ -21,62 +21,6 @@ const mostIdleSlots = 1024
 
 const noSlots = new Uint32Array(0)
 
-/**
- * QoS 1 and 2 messages of one connection in the order of arrival, starting with the oldest
- * unacknowledged one; one integer (a slot) for each.
- *
- * A slot packs packet identifier, reason code and status. A message's place in the order is also
- * its ticket, unless it has a ticket from an earlier connection.
- */
-export class Arrivals {
-  /** Place of the oldest unacknowledged message, and the next free place. Both only rise. */
-  protected oldest = 0
-  protected next = 0
-  /** Number of connections that have ended. */
-  protected ends = 0
-  #slots = noSlots
-
-  /** Messages of this connection without an acknowledgement. */
-  get unsettled(): number {
-    return this.next - this.oldest
-  }
-
-  protected slot(place: number): number {
-    return this.#slots[place & (this.#slots.length - 1)] as number
-  }
-
-  protected setSlot(place: number, slot: number): void {
-    this.#slots[place & (this.#slots.length - 1)] = slot
-  }
-
-  /** Adds a message and returns its place. */
-  protected push(slot: number): number {
-    if (this.unsettled === this.#slots.length) this.#grow()
-    this.setSlot(this.next, slot)
-    return this.next++
-  }
-
-  /** Frees an array that has grown large. Only while it is empty. */
-  protected rest(): void {
-    if (this.#slots.length > mostIdleSlots) this.#slots = noSlots
-  }
-
-  /** Removes all messages; their places are not reused. */
-  protected clear(): void {
-    this.ends += 1
-    this.oldest = this.next
-    this.#slots = noSlots
-  }
-
-  #grow(): void {
-    const old = this.#slots
-    const slots = new Uint32Array(Math.max(initialSlots, old.length * 2))
-    for (let place = this.oldest; place < this.next; place++)
-      slots[place & (slots.length - 1)] = old[place & (old.length - 1)] as number
-    this.#slots = slots
-  }
-}
-
 // Results besides tickets, which are 0 or above.
 /** Deliver nothing. */
 export const REPEAT = -1
@@ -115,14 +59,23 @@ export const noTicket = -1
 /** An unacknowledged message of an earlier connection. */
 interface Parked {
   readonly ticket: number
-  /** Same format as a slot of `Arrivals`. */
+  /** As a slot. */
   value: number
   /** Its place on this connection once the server has repeated it, otherwise `nowhere`. */
   slot: number
 }
 
 /** The incoming half of the session state. */
-export class ReceiveWindow extends Arrivals {
+export class ReceiveWindow {
+  // QoS 1 and 2 messages of this connection in the order of arrival, starting with the oldest
+  // unacknowledged one. Each has a slot: packet identifier, reason code and status in one integer.
+  // A message's place is also its ticket, unless it has a ticket from an earlier connection.
+  /** Place of the oldest unacknowledged message, and the next free place. Both only rise. */
+  #oldest = 0
+  #next = 0
+  /** Number of connections that have ended. */
+  #ends = 0
+  #slots = noSlots
   /** The state of each packet identifier of the server. */
   readonly ids = new IdTable()
   /** Parked messages by packet identifier, and by ticket. */
@@ -150,10 +103,14 @@ export class ReceiveWindow extends Arrivals {
   #closing = false
 
   constructor(host: WindowHost, receiveMaximum: number, tolerant: boolean) {
-    super()
     this.#host = host
     this.#receiveMaximum = receiveMaximum
     this.#tolerant = tolerant
+  }
+
+  /** Messages of this connection without an acknowledgement. */
+  get unsettled(): number {
+    return this.#next - this.#oldest
   }
 
   /** Messages of earlier connections without an acknowledgement. */
@@ -163,7 +120,9 @@ export class ReceiveWindow extends Arrivals {
 
   /** The ticket of the oldest unacknowledged message; the next ticket when all are acknowledged. */
   get oldestTicket(): number {
-    return this.unsettled === 0 ? this.oldest : (this.#parkedAt(this.oldest)?.ticket ?? this.oldest)
+    return this.unsettled === 0
+      ? this.#oldest
+      : (this.#parkedAt(this.#oldest)?.ticket ?? this.#oldest)
   }
 
   /** True when the server may not send another QoS 1 or 2 message. */
@@ -192,7 +151,7 @@ export class ReceiveWindow extends Arrivals {
       // of this connection [MQTT-4.6.0-3].
       this.open += 1
       this.ids.set(id, QOS2_IN_HAND)
-      this.push((id << idShift) | qos2Flag | READY)
+      this.#push((id << idShift) | qos2Flag | READY)
       this.#drain()
       return REPEAT
     }
@@ -209,12 +168,12 @@ export class ReceiveWindow extends Arrivals {
       // place among the arrivals.
       if (((parked.value ^ value) & qos2Flag) !== 0 || (qos === 1 && !dup)) this.#forget(parked)
       else {
-        parked.slot = this.push(parked.value)
+        parked.slot = this.#push(parked.value)
         this.#drain()
         return REPEAT
       }
     }
-    return this.push(value)
+    return this.#push(value)
   }
 
   /** A PUBREL came in [MQTT-4.3.3-11]. */
@@ -228,11 +187,11 @@ export class ReceiveWindow extends Arrivals {
       if (state === QOS2_RECEIVED) this.open -= 1
       if (!this.#host.persistence.durable) return this.#complete(id)
       this.ids.set(id, QOS2_ENDING)
-      const connection = this.ends
+      const connection = this.#ends
       this.#host.persistence.request('delete-inbound', id, () => {
         // On a later connection, the same identifier may be ending again and must wait for its own
         // write.
-        if (connection === this.ends) this.#complete(id)
+        if (connection === this.#ends) this.#complete(id)
       })
     }
   }
@@ -252,10 +211,10 @@ export class ReceiveWindow extends Arrivals {
       return true
     }
     const at = parked?.slot ?? ticket
-    if (at < this.oldest || at >= this.next) return false
-    const slot = this.slot(at)
+    if (at < this.#oldest || at >= this.#next) return false
+    const slot = this.#slot(at)
     if ((slot & statusMask) !== from) return false
-    this.setSlot(at, this.#decided(slot, ticket, reasonCode, from))
+    this.#setSlot(at, this.#decided(slot, ticket, reasonCode, from))
     this.#drain()
     return true
   }
@@ -265,9 +224,9 @@ export class ReceiveWindow extends Arrivals {
    * ended so that it is redelivered.
    */
   takeBack(): void {
-    this.next -= 1
+    this.#next -= 1
     this.open -= 1
-    this.ids.set(this.slot(this.next) >>> idShift, 0)
+    this.ids.set(this.#slot(this.#next) >>> idShift, 0)
   }
 
   /** DISCONNECT is the next and last packet. */
@@ -280,8 +239,11 @@ export class ReceiveWindow extends Arrivals {
    * acknowledgements are void.
    */
   suspend(): void {
-    for (let place = this.oldest; place < this.next; place++) this.#park(place)
-    this.clear()
+    for (let place = this.#oldest; place < this.#next; place++) this.#park(place)
+    // Their places are not reused.
+    this.#ends += 1
+    this.#oldest = this.#next
+    this.#slots = noSlots
     this.#closing = false
     this.open = 0
     this.ids.update((state) =>
@@ -326,7 +288,7 @@ export class ReceiveWindow extends Arrivals {
   }
 
   #park(place: number): void {
-    const value = this.slot(place)
+    const value = this.#slot(place)
     const id = value >>> idShift
     // A parked message with this identifier must be the one in this slot; others were rebound or
     // forgotten when the slot was filled.
@@ -344,7 +306,7 @@ export class ReceiveWindow extends Arrivals {
   }
 
   #parkedAt(place: number): Parked | undefined {
-    const parked = this.#parked.get(this.slot(place) >>> idShift)
+    const parked = this.#parked.get(this.#slot(place) >>> idShift)
     return parked?.slot === place ? parked : undefined
   }
 
@@ -365,14 +327,15 @@ export class ReceiveWindow extends Arrivals {
   #drain(): void {
     if (this.#closing) return
     while (this.unsettled > 0) {
-      const slot = this.slot(this.oldest)
+      const slot = this.#slot(this.#oldest)
       if ((slot & statusMask) !== READY) return
-      const parked = this.#byTicket.size === 0 ? undefined : this.#parkedAt(this.oldest)
+      const parked = this.#byTicket.size === 0 ? undefined : this.#parkedAt(this.#oldest)
       if (parked !== undefined) this.#forget(parked)
-      this.oldest += 1
+      this.#oldest += 1
       this.#acknowledge(slot)
     }
-    this.rest()
+    // An array that has grown large is freed.
+    if (this.#slots.length > mostIdleSlots) this.#slots = noSlots
   }
 
   #acknowledge(slot: number): void {
@@ -385,5 +348,28 @@ export class ReceiveWindow extends Arrivals {
       this.open -= 1
     }
     this.#host.acks.push(qos2 ? PUBREC : PUBACK, id, reasonCode)
+  }
+
+  #slot(place: number): number {
+    return this.#slots[place & (this.#slots.length - 1)] as number
+  }
+
+  #setSlot(place: number, slot: number): void {
+    this.#slots[place & (this.#slots.length - 1)] = slot
+  }
+
+  /** Adds a message and returns its place. */
+  #push(slot: number): number {
+    if (this.unsettled === this.#slots.length) this.#grow()
+    this.#setSlot(this.#next, slot)
+    return this.#next++
+  }
+
+  #grow(): void {
+    const old = this.#slots
+    const slots = new Uint32Array(Math.max(initialSlots, old.length * 2))
+    for (let place = this.#oldest; place < this.#next; place++)
+      slots[place & (slots.length - 1)] = old[place & (old.length - 1)] as number
+    this.#slots = slots
   }
 }

@@ -4,6 +4,12 @@
  * Data plane: integers in, integers out. The send quota is the server's Receive Maximum
  * [MQTT-4.9.0-1]. When a connection ends, its exchanges are held until they are replayed. An
  * acknowledgement must match the kind of exchange, and this connection must have carried it.
+ *
+ * PUBLISH, SUBSCRIBE and UNSUBSCRIBE share the packet identifiers (section 2.2.1). These run from 1
+ * to 65,535 and wrap, skipping those in use [MQTT-2.2.1-2] [MQTT-2.2.1-3]. If this process resumes
+ * a session that it does not know (a *foreign* session), an earlier process may have left
+ * unfinished QoS 2 exchanges. Identifiers are then cleared by a PUBREL before they are used for
+ * QoS 2.
  */
 
 import { SparseMap } from '../../common/sparse.js'
@@ -17,11 +23,18 @@ import {
   AWAIT_UNSUBACK,
   CLEAR,
   CLEARING,
+  DISOWNED,
   held,
-  PacketIdentifiers,
+  IdTable,
+  maximumPacketIdentifier,
   STORING_RELEASE,
 } from './packet-identifiers.js'
 import { FAULT, type WindowHost } from './refusal.js'
+
+/** Most identifiers of a session that are abandoned as in use. */
+const mostDisowned = 256
+/** Identifiers of a foreign session cleared at a time. */
+const clearBatch = 16
 
 // Results of the send window.
 /** The exchange is over; its identifier is free. */
@@ -34,7 +47,7 @@ export const CLEARED = 3
 export const UNKNOWN = 0
 
 /** The outgoing half of the session state. */
-export class SendWindow extends PacketIdentifiers {
+export class SendWindow extends IdTable {
   /** Acknowledgements for unknown exchanges: counted, otherwise ignored. */
   unsolicited = 0
   /** Identifier of a request whose answer had the wrong number of reason codes; 0: none. */
@@ -56,17 +69,35 @@ export class SendWindow extends PacketIdentifiers {
   readonly #host: WindowHost
   /** Number of sessions that are gone. */
   #session = 0
+  // the next identifier
+  #last = 0
+  readonly #foreignBase: number
+  /** The session is foreign. */
+  #foreign = false
+  #disowned = 0
+  /** 3.1.1 cannot report an identifier as in use, so QoS 1 uses cleared ones, too. */
+  #cautious = false
+  readonly #clear: number[] = []
+  // valid for the connection
+  #clearing = 0
+  /** The send quota, which limits publishes in flight and also identifiers being cleared. */
+  #quota = 0
 
+  /**
+   * @param foreignBase first identifier in a foreign session, 0 to 65,534: far from those that an
+   * earlier process left in use
+   */
   constructor(host: WindowHost, foreignBase = 0) {
-    super(host.acks, foreignBase)
+    super()
     this.#host = host
+    this.#foreignBase = foreignBase
   }
 
   /**
    * True when a QoS 1 or 2 publish may be sent: there is quota [MQTT-4.9.0-2] and an identifier.
    */
   get mayPublish(): boolean {
-    return this.inFlight < this.quota && this.hasIdentifier
+    return this.inFlight < this.#quota && this.hasIdentifier
   }
 
   /** True when one more publish at this QoS is allowed: on 3.1.1, QoS 2 has its own limit. */
@@ -79,11 +110,15 @@ export class SendWindow extends PacketIdentifiers {
    * limit, or an identifier being cleared.
    */
   get exact(): boolean {
-    return this.admits(2) && !this.awaitsCleared
+    return this.admits(2) && (this.#clearing === 0 || this.#clear.length > 0)
   }
 
   /**
-   * A connection is up, with the quota of its CONNACK. `exchanges`: how many of those may be QoS 2.
+   * A connection is up, with the quota of its CONNACK.
+   *
+   * @param foreign it resumes a session that this process does not know
+   * @param cautious see `#cautious`
+   * @param exchanges how many of the quota may be QoS 2
    */
   start(
     quota: number,
@@ -91,10 +126,12 @@ export class SendWindow extends PacketIdentifiers {
     cautious = false,
     exchanges = Number.POSITIVE_INFINITY,
   ): void {
-    this.quota = quota
+    this.#quota = quota
     this.#mostExchanges = exchanges
     this.mismatched = 0
-    this.resume(foreign, cautious)
+    if (foreign && !this.#foreign) this.#last = this.#foreignBase
+    this.#foreign ||= foreign
+    this.#cautious = cautious
   }
 
   /**
@@ -104,18 +141,23 @@ export class SendWindow extends PacketIdentifiers {
   publish(qos: number): number {
     this.inFlight += 1
     if (qos === 2) this.#exchanges += 1
-    return this.takeForPublish(qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK)
+    const state = qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK
+    const cleared = qos === 2 || this.#cautious ? this.#clear.shift() : undefined
+    if (cleared === undefined) return this.#take(state)
+    this.set(cleared, state)
+    return cleared
   }
 
   /**
    * The connection is lost: publishes are held for replay, requests are forgotten, the quota is 0.
    */
-  override suspend(): void {
-    super.suspend()
+  suspend(): void {
+    this.update((state) => (state <= AWAIT_PUBCOMP ? state | held : state >= CLEAR ? state : 0))
+    this.#clearing = 0
     this.#expected.clear()
     this.inFlight = 0
     this.#exchanges = 0
-    this.quota = 0
+    this.#quota = 0
   }
 
   /**
@@ -129,7 +171,7 @@ export class SendWindow extends PacketIdentifiers {
 
   /** True while quota remains to replay a publish of an earlier connection. */
   get mayReplay(): boolean {
-    return this.inFlight < this.quota
+    return this.inFlight < this.#quota
   }
 
   /**
@@ -170,7 +212,7 @@ export class SendWindow extends PacketIdentifiers {
 
   /** Takes an identifier for a SUBSCRIBE or UNSUBSCRIBE of `count` filters. Only while `hasIdentifier`. */
   request(kind: 'subscribe' | 'unsubscribe', count: number): number {
-    const id = this.take(kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)
+    const id = this.#take(kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)
     this.#expected.set(id, count)
     return id
   }
@@ -181,7 +223,8 @@ export class SendWindow extends PacketIdentifiers {
     if (packetType === PUBREC) return this.#handlePubrec(id, reasonCode, state)
     if (state === (packetType === PUBACK ? AWAIT_PUBACK : AWAIT_PUBCOMP)) return this.#end(id)
     if (packetType === PUBACK || state !== CLEARING) return this.#refuse(state)
-    this.handleCleared(id)
+    this.#clearing -= 1
+    this.#keepClear(id)
     return CLEARED
   }
 
@@ -215,10 +258,13 @@ export class SendWindow extends PacketIdentifiers {
   }
 
   /** The session is gone. */
-  override reset(): void {
+  reset(): void {
     this.#session += 1
     this.suspend()
-    super.reset()
+    this.clear()
+    this.#clear.length = 0
+    this.#foreign = false
+    this.#disowned = 0
   }
 
   #storeRelease(id: number): number {
@@ -246,7 +292,7 @@ export class SendWindow extends PacketIdentifiers {
 
   #finish(id: number): void {
     if (this.get(id) !== AWAIT_PUBACK) this.#exchanges -= 1
-    this.free(id)
+    this.#free(id)
     this.inFlight -= 1
   }
 
@@ -259,5 +305,66 @@ export class SendWindow extends PacketIdentifiers {
     }
     this.#host.fail(0x82, 'unexpected acknowledgement')
     return FAULT
+  }
+
+  // Identifiers
+
+  /** True when an identifier is free. */
+  get hasIdentifier(): boolean {
+    return this.size < maximumPacketIdentifier
+  }
+
+  /** Takes a free identifier. Only while `hasIdentifier`. */
+  #take(state: number): number {
+    let id = this.#last
+    do id = id === maximumPacketIdentifier ? 1 : id + 1
+    while (this.get(id) !== 0)
+    this.#last = id
+    this.set(id, state)
+    return id
+  }
+
+  /**
+   * True when a publish can get an identifier that no message of an earlier process uses. Otherwise
+   * starts clearing some; `CLEARED` follows.
+   */
+  prepare(qos: number): boolean {
+    if (!this.#foreign || this.#clear.length > 0 || (qos === 1 && !this.#cautious)) return true
+    if (this.#clearing > 0) return false
+    while (this.#clearing < Math.min(clearBatch, this.#quota) && this.hasIdentifier) {
+      this.#clearing += 1
+      this.#host.acks.push(PUBREL, this.#take(CLEARING), 0)
+    }
+    return false
+  }
+
+  /** The exchange of a publish is over. */
+  #free(id: number): void {
+    if (this.#foreign && (this.#cautious || this.get(id) !== AWAIT_PUBACK)) this.#keepClear(id)
+    else this.set(id, 0)
+  }
+
+  /**
+   * The server reports this identifier as in use (0x91). In a foreign session that is plausible:
+   * returns true, and the identifier is not used again.
+   */
+  disown(id: number): boolean {
+    if (!this.#foreign || this.#disowned >= mostDisowned) return false
+    this.#disowned += 1
+    this.set(id, DISOWNED)
+    return true
+  }
+
+  /**
+   * The server uses this identifier and probably its neighbours for its own messages: continues far
+   * from it.
+   */
+  avoid(id: number): void {
+    this.#last = (id + 32_768) % maximumPacketIdentifier
+  }
+
+  #keepClear(id: number): void {
+    this.set(id, CLEAR)
+    this.#clear.push(id)
   }
 }
