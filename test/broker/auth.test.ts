@@ -33,7 +33,6 @@ const named = (name: string, data = ''): string =>
 const auth = (code: string, data: string, name = 'm'): string =>
   packetOf('f0', code, named(name, data))
 
-/** CONNECT with the method and its first data. */
 const connect = (data: string, name = 'm'): string =>
   packetOf('10', textOf('MQTT'), '05 02 00 00', named(name, data), textOf('a'))
 
@@ -167,24 +166,22 @@ describe('the exchange before CONNACK', () => {
   })
 })
 
-describe('reason codes and flags', () => {
-  it('of the client it takes 0x18 and 0x19, each in its place; any other is an error [MQTT-3.15.2-1]', async () => {
-    for (const hex of someCodes.map(hexOfCode)) {
-      const [before, after] = [await exchanging(), await exchanging('02')]
-      const [first = '20'] = await before.client.say(auth(hex, '01'))
-      expect([hex, first, before.client.gone]).toEqual([
-        hex,
-        hex === '18' ? question : expect.stringMatching(/^20/),
-        hex !== '18',
-      ])
-      const [second] = await after.client.say(auth(hex, '01'))
-      expect([hex, second, after.client.gone]).toEqual([
-        hex,
-        hex === '19' ? question : expect.stringMatching(/^e0 .. 8[12]/),
-        hex !== '19',
-      ])
-    }
-  })
+it('reason codes and flags: of the client it takes 0x18 and 0x19, each in its place; any other is an error [MQTT-3.15.2-1]', async () => {
+  for (const hex of someCodes.map(hexOfCode)) {
+    const [before, after] = [await exchanging(), await exchanging('02')]
+    const [first = '20'] = await before.client.say(auth(hex, '01'))
+    expect([hex, first, before.client.gone]).toEqual([
+      hex,
+      hex === '18' ? question : expect.stringMatching(/^20/),
+      hex !== '18',
+    ])
+    const [second] = await after.client.say(auth(hex, '01'))
+    expect([hex, second, after.client.gone]).toEqual([
+      hex,
+      hex === '19' ? question : expect.stringMatching(/^e0 .. 8[12]/),
+      hex !== '19',
+    ])
+  }
 })
 
 describe('authentication again', () => {

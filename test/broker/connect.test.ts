@@ -291,17 +291,15 @@ describe('client identifiers', () => {
   })
 })
 
-describe('Session Present', () => {
-  it('a refusal says 0 although there is a session, and leaves that alone [MQTT-3.2.2-6]', async () => {
-    const { join, dial, broker } = world({ authenticate: ({ username }) => username === undefined })
-    await (await join('a', durable)).subscribe('t')
-    expect(await headOf(dial(), { ...durable, username: 'u' })).toBe('20 00 87')
-    expect(broker.sessions.get('a')).toMatchObject({
-      connected: true,
-      subscriptions: [{ filter: 't' }],
-    })
-    expect(await headOf(dial(), durable)).toBe('20 01 00')
+it('Session Present: a refusal says 0 although there is a session, and leaves that alone [MQTT-3.2.2-6]', async () => {
+  const { join, dial, broker } = world({ authenticate: ({ username }) => username === undefined })
+  await (await join('a', durable)).subscribe('t')
+  expect(await headOf(dial(), { ...durable, username: 'u' })).toBe('20 00 87')
+  expect(broker.sessions.get('a')).toMatchObject({
+    connected: true,
+    subscriptions: [{ filter: 't' }],
   })
+  expect(await headOf(dial(), durable)).toBe('20 01 00')
 })
 
 describe('refusals', () => {

@@ -122,21 +122,19 @@ describe('calls', () => {
   })
 })
 
-describe('what publish was given', () => {
-  it('may be written over afterwards, properties included', async () => {
-    const { client, broker } = await joined()
-    const [payload, correlationData] = [bytes('before'), bytes('mine')]
-    const userProperties: [string, string][] = [['a', 'b']]
-    const properties = { correlationData, userProperties, contentType: 'text' }
-    broker.publish({ topic: 't', payload, retain: true, properties })
-    for (const each of [payload, correlationData]) each.fill(0)
-    userProperties.push(['more', 'more'])
-    properties.contentType = 'changed'
-    await client.subscribe('t')
-    const [message] = client.publishes
-    if (message === undefined) throw new Error('nothing came')
-    const { correlationData: kept, ...rest } = message.properties
-    expect([text(message.payload), text(kept ?? new Uint8Array(0))]).toEqual(['before', 'mine'])
-    expect(rest).toEqual({ userProperties: [['a', 'b']], contentType: 'text' })
-  })
+it('what publish was given: may be written over afterwards, properties included', async () => {
+  const { client, broker } = await joined()
+  const [payload, correlationData] = [bytes('before'), bytes('mine')]
+  const userProperties: [string, string][] = [['a', 'b']]
+  const properties = { correlationData, userProperties, contentType: 'text' }
+  broker.publish({ topic: 't', payload, retain: true, properties })
+  for (const each of [payload, correlationData]) each.fill(0)
+  userProperties.push(['more', 'more'])
+  properties.contentType = 'changed'
+  await client.subscribe('t')
+  const [message] = client.publishes
+  if (message === undefined) throw new Error('nothing came')
+  const { correlationData: kept, ...rest } = message.properties
+  expect([text(message.payload), text(kept ?? new Uint8Array(0))]).toEqual(['before', 'mine'])
+  expect(rest).toEqual({ userProperties: [['a', 'b']], contentType: 'text' })
 })

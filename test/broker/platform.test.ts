@@ -1,12 +1,9 @@
-/** Where the broker may run, and what it may share with the client. */
+/** Where the broker in memory may run. */
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { describe, expect, it } from 'vitest'
 import { MemoryBroker } from '../../src/testing/index.js'
-import { messagePortTransport } from '../../src/transport/message-port.js'
-import type { Sink, Transport } from '../../src/transport/transport.js'
-import { Decoder, encode, type Packet } from '../../src/wire/index.js'
 import { blank, readSources } from '../rules/code/source.js'
 
 const folder = new URL('../../src/testing/broker/', import.meta.url)
@@ -62,57 +59,9 @@ describe('the broker', () => {
   })
 })
 
-/** Connects, publishes to itself, gives the packets that came. */
-function exchange(transport: Transport): Promise<Packet[]> {
-  return new Promise((resolve) => {
-    const decoder = new Decoder({ from: 'server' })
-    const window = new Uint8Array(7)
-    const packets: Packet[] = []
-    const sink: Sink = {
-      buffer: () => window,
-      read: (length) => sink.chunk(window.subarray(0, length)),
-      chunk(bytes) {
-        packets.push(...decoder.push(bytes))
-        if (packets.length === 4) resolve(packets)
-      },
-      drain: () => undefined,
-      closed: () => resolve(packets),
-    }
-    transport.open(sink)
-    transport.write(encode({ type: 'connect', clientId: 'a' }))
-    transport.write(
-      encode({ type: 'subscribe', packetId: 1, subscriptions: [{ filter: 't', qos: 1 }] }),
-    )
-    transport.write(
-      encode({ type: 'publish', topic: 't', qos: 1, packetId: 2, payload: new Uint8Array(300) }),
-    )
-  })
-}
-
-const expected = ['connack', 'suback', 'publish', 'puback']
-
-describe('any transport will do', () => {
-  it('a MessagePort', async () => {
-    const broker = new MemoryBroker()
-    const { port1, port2 } = new MessageChannel()
-    broker.accept(messagePortTransport(port2))
-    expect((await exchange(messagePortTransport(port1))).map(({ type }) => type)).toEqual(expected)
-    broker.close()
-    port1.close()
-  })
-
-  it('dial fits an endpoint, and heeds its signal', async () => {
-    const broker = new MemoryBroker()
-    expect(
-      (
-        await exchange(
-          await broker.dial({ url: 'mqtt://test' }, { signal: new AbortController().signal }),
-        )
-      ).map(({ type }) => type),
-    ).toEqual(expected)
-    await expect(broker.dial({}, { signal: AbortSignal.abort(new Error('late')) })).rejects.toThrow(
-      'late',
-    )
-    broker.close()
-  })
+it('dial heeds its signal', async () => {
+  const broker = new MemoryBroker()
+  await expect(broker.dial({}, { signal: AbortSignal.abort(new Error('late')) })).rejects.toThrow(
+    'late',
+  )
 })

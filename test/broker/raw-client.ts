@@ -52,7 +52,6 @@ export const someCodes: readonly number[] = bytesOf('00 01 02 03 04 10 11 18 19 
   Array.from({ length: 0x24 }, (_, at) => 0x80 + at),
 )
 
-/** The reason code of a CONNACK or a DISCONNECT. */
 export function codeOf(packet = ''): string | undefined {
   const bytes = packet.split(' ')
   return bytes[0] === '20'
@@ -115,7 +114,6 @@ export class RawClient implements Sink {
     return this.take()
   }
 
-  /** What came since the last time. */
   take(): ServerPacket[] {
     const news = this.received.slice(this.#taken)
     this.#taken = this.received.length
@@ -148,7 +146,6 @@ export class RawClient implements Sink {
     return this.heardWhole().map((packet) => hexOf(withoutReason(bytesOf(packet))))
   }
 
-  /** The same, as it came. */
   heardWhole(): string[] {
     return new Splitter().push(Uint8Array.from(this.bytes.splice(0))).map(hexOf)
   }
@@ -211,7 +208,6 @@ export class RawClient implements Sink {
     await this.#clock.settle()
   }
 
-  /** The reason code of the DISCONNECT that came last. */
   get goodbye(): number | undefined {
     const last = this.received.at(-1)
     return last?.type === 'disconnect' ? last.reasonCode : undefined

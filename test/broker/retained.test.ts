@@ -25,7 +25,6 @@ const wanted = (count: number): string[] =>
 
 const answered = new WeakMap<RawClient, number>()
 
-/** The answer of a client that takes everything. */
 function answerTo(packet: ServerPacket): PacketInput | undefined {
   if (packet.type === 'pubrel') return { type: 'pubcomp', packetId: packet.packetId }
   if (packet.type !== 'publish' || packet.packetId === undefined) return undefined

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest'
 import { durable, hexOfCode, joined, packetOf, textOf, world } from './raw-client.js'
 import { scenes } from './scenes.js'
 
-/** SUBSCRIBE by its identifier and filters with their options. */
 const subscribe = (packetId: string, ...filters: [filter: string, options: string][]): string =>
   packetOf(
     '82',

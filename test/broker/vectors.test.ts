@@ -11,7 +11,6 @@ const vectors = readVectors('../../rules/vectors.json').filter(
   ({ direction, fill }) => direction === 'c2s' && fill === undefined,
 )
 
-/** The codes of the errors that vectors name. */
 const codes: Readonly<Record<string, string>> = Object.fromEntries(
   [
     ...[
@@ -66,7 +65,6 @@ function brokerOf(vector: Vector): World {
 
 const answeredIn311 = ['connect-protocol-version-0', 'connect-v31-mqisdp']
 
-/** A connection in the state that the vector is for. */
 async function enter(vector: Vector, { dial }: World): Promise<RawClient> {
   // The decoder of the scripted client has to know which form a refusal has: that of 3.1.1 for levels below 5.
   const client = dial(answeredIn311.includes(vector.name) ? 4 : 5)

@@ -13,7 +13,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { requireDist, root } from './fixture.js'
 
-/** Name of the report of each entry, with its declarations. */
 const declarations = new Map(
   Object.entries(packageJson.exports).flatMap(([name, entry]): [string, string][] =>
     typeof entry === 'string'

@@ -22,7 +22,6 @@ export const marks: Readonly<Record<string, string>> = Object.fromEntries(
   nodeGlobals.map((name) => [name, `found_${name}`]),
 )
 
-/** The names that marked code refers to. */
 export function marked(code: string): string[] {
   return nodeGlobals.filter((name) => code.includes(`found_${name}`))
 }

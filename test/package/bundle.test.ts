@@ -74,17 +74,13 @@ describe("import { connect } from 'mqwire' in a browser bundle", () => {
   })
 })
 
-describe('the broker in memory', () => {
-  it('comes without the client, which only the virtual world holds', async () => {
-    const codeOf = (name: string): string =>
-      `import { ${name} } from 'mqwire/testing'\nglobalThis.it = ${name}\n`
-    expect(modules((await bundle(codeOf('MemoryBroker'))).metafile)).not.toContain(
-      'client/client.js',
-    )
-    expect(modules((await bundle(codeOf('VirtualWorld'))).metafile)).toEqual(
-      expect.arrayContaining(['client/client.js', 'testing/broker/broker.js']),
-    )
-  })
+it('the broker in memory: comes without the client, which only the virtual world holds', async () => {
+  const codeOf = (name: string): string =>
+    `import { ${name} } from 'mqwire/testing'\nglobalThis.it = ${name}\n`
+  expect(modules((await bundle(codeOf('MemoryBroker'))).metafile)).not.toContain('client/client.js')
+  expect(modules((await bundle(codeOf('VirtualWorld'))).metafile)).toEqual(
+    expect.arrayContaining(['client/client.js', 'testing/broker/broker.js']),
+  )
 })
 
 describe('every entry for browsers', () => {

@@ -10,7 +10,6 @@ import { pageScript, pageWith } from './round.js'
 /** Bundles `page.js` of a folder into its `site/`, which has a page that loads `page.js`, and gives the warnings. */
 export type Bundle = (folder: string) => Promise<readonly string[]>
 
-/** What came of it. */
 export interface Bundled extends PageOutcome {
   readonly warnings: readonly string[]
   /** What the code has of Node. */

@@ -39,7 +39,6 @@ export function fencesOf(text: string): string[] {
   return text.match(/^```(?:ts|typescript)\b.*$/gm) ?? []
 }
 
-/** Blocks as the files of a project, named by their lines. */
 export function filesOf(blocks: readonly Block[]): Record<string, string> {
   return Object.fromEntries(blocks.map(({ line, code }) => [`line-${line}.ts`, code]))
 }

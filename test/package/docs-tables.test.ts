@@ -32,7 +32,6 @@ describe('the table of errors', () => {
 describe('the table of events', () => {
   const source = declarations('client/options/events.d.ts')
   const body = /^export interface ClientEvents \{\n([\s\S]*?)^\}/m.exec(source)?.[1] ?? ''
-  /** Fields of each event. */
   const events = new Map(
     [...body.matchAll(/^ {2}(\w+): \{\n([\s\S]*?)^ {2}\}/gm)].map(([, name = '', fields = '']) => [
       name,
@@ -74,7 +73,6 @@ const sources = readdirSync(path.join(root, 'dist', folder))
   .map((name) => declarations(`${folder}/${name}`))
   .join('\n')
 
-/** The members of an interface with their docstrings in one line. */
 function docsOf(name: string, code = sources): Map<string, string> {
   const body =
     new RegExp(`^export interface ${name} \\{\\n([\\s\\S]*?)^\\}`, 'm').exec(code)?.[1] ?? ''
@@ -191,7 +189,6 @@ describe('the options of a client', () => {
   })
 })
 
-/** The least and most that a docstring allows. */
 function rangeIn(text: string): readonly [number, number] | undefined {
   const [, least, most] = /\b([\d,]+) to ([\d,]+)\b/.exec(text) ?? []
   if (least !== undefined && most !== undefined)

@@ -31,7 +31,6 @@ message.ack()
 await client.disconnect()
 `
 
-/** Listens as the entry says, and connects over it. */
 const overListener = (listen: string, dial: string, tls = '{}'): string => `${withBroker}
 import { connect } from 'mqwire'
 const listener = await ${listen}
@@ -393,7 +392,6 @@ await connect('mqtt://here', { nonsense: 1 }).catch(({ stack }) => console.log(s
 `
 
 describe('a stack trace of the packed package', () => {
-  /** Function, file and line of each step below the package. */
   const steps = async (...flags: string[]): Promise<string[]> => {
     const { output } = await node([...flags, 'stack.mjs'], folder, 50_000)
     return [...output.matchAll(/ at (.+) \(.*\/mqwire\/(\S+):\d+:\d+\)/g)].map(

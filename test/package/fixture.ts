@@ -19,10 +19,8 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import packageJson from '../../package.json' with { type: 'json' }
 
-/** The checkout. */
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** How a program ended, with what it printed. */
 export interface Outcome {
   readonly code: number
   readonly output: string
@@ -51,7 +49,6 @@ export function run(
   })
 }
 
-/** Runs Node. */
 export const node = (args: readonly string[], cwd?: string, timeout?: number) =>
   run(process.execPath, args, cwd, timeout)
 
@@ -78,7 +75,6 @@ export async function emptyProject(files: Readonly<Record<string, string>>): Pro
   return folder
 }
 
-/** The package as users get it. */
 export interface Packed {
   /** The file that `npm pack` made. */
   readonly tarball: string
@@ -182,7 +178,6 @@ export async function project(files: Readonly<Record<string, string>>): Promise<
   return folder
 }
 
-/** Writes files below a folder. */
 export async function writeFiles(
   folder: string,
   files: Readonly<Record<string, string>>,
@@ -193,7 +188,6 @@ export async function writeFiles(
   }
 }
 
-/** Makes a dependency of the checkout resolvable from a project. */
 export async function link(folder: string, name: string): Promise<void> {
   await mkdir(path.dirname(path.join(folder, 'node_modules', name)), { recursive: true })
   await symlink(
@@ -206,7 +200,6 @@ export async function link(folder: string, name: string): Promise<void> {
 /** What the project that uses an entry has to install itself, and what the declarations of that come from. */
 export const peers = Object.keys(packageJson.peerDependencies)
 
-/** Makes the peers, and their types, resolvable from a project. */
 export async function linkPeers(folder: string): Promise<void> {
   for (const name of [...peers, '@types/react', 'csstype']) await link(folder, name)
 }

@@ -10,7 +10,6 @@ const place = 'docs/from-mqttjs.md'
 const guide = readFileSync(path.join(root, place), 'utf8')
 const blocks = blocksOf(guide)
 
-/** What the compiler finds wrong with the tables of a text. */
 async function wrongClaims(text: string): Promise<string[]> {
   const claims = claimsOf(text)
   return claims.wrong(await compile({ 'claims.ts': claims.module }))

@@ -101,14 +101,12 @@ function isAnswered({ cells: [counterpart = '', remark = ''] }: Row): boolean {
   return text === 'none' ? remark.trim() !== '' : codeIn(text).length > 0 || text.includes('](#')
 }
 
-/** What mqwire exports that cells use. */
 const imported = {
   mqwire: ['Client', 'MqttError', 'connect', 'constant', 'exponential'],
   'mqwire/wire': ['reasonName', 'validateTopicFilter'],
   'mqwire/auth': ['scramSha256'],
 }
 
-/** What stands in cells for something that a program would have. */
 const given = {
   client: 'mqwire.Client',
   subscription: 'mqwire.Subscription',
@@ -178,7 +176,6 @@ export interface Claims {
   wrong(output: string): string[]
 }
 
-/** Collects what the tables say of mqwire. */
 export function claimsOf(text: string): Claims {
   const claims = rowsOf(text).flatMap(({ heading, line, cells }) =>
     cells.flatMap(codeIn).map((code) => ({ code, line, statement: statementOf(code, heading) })),

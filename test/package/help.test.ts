@@ -40,7 +40,6 @@ interface Ending {
   readonly errors: string
 }
 
-/** Runs a program to its end, which has to come soon. */
 function run(file: string, ...args: string[]): Promise<Ending> {
   const child = spawn(process.execPath, [file, ...args], {
     cwd: root,

@@ -34,10 +34,8 @@ async function open(chrome: Browser, folder: string, query: string): Promise<Pag
   }
 }
 
-/** Opens the page of a folder, with a query. */
 export type OpenPage = (folder: string, query: string) => Promise<PageOutcome>
 
-/** Opens the page at a URL. */
 export type Visit = (url: string) => Promise<PageOutcome>
 
 /** Defines tests in the browser, which is started once for all of them. */

@@ -5,7 +5,6 @@ import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { root } from './fixture.js'
 
-/** Paths in the checkout. */
 export const pages: readonly string[] = [
   'README.md',
   ...readdirSync(path.join(root, 'docs'))

@@ -24,7 +24,6 @@ const guidePackages = [
   'msgpackr',
   'cbor-x',
 ]
-/** And those that make agents. */
 const agentPackages = [
   'https-proxy-agent',
   'socks-proxy-agent',
@@ -36,13 +35,11 @@ const agentPackages = [
 beforeAll(requireDist)
 afterAll(removeProjects)
 
-describe('the README', () => {
-  it('has TypeScript blocks, most of which run, and the first is a whole program in ten lines', () => {
-    const blocks = blocksOf(readme)
-    expect(blocks.filter((block) => block.runs).length).toBeGreaterThan(blocks.length / 2)
-    expect(blocks[0]?.runs).toBe(true)
-    expect(blocks[0]?.code.trimEnd().split('\n').length).toBeLessThanOrEqual(10)
-  })
+it('the README: has TypeScript blocks, most of which run, and the first is a whole program in ten lines', () => {
+  const blocks = blocksOf(readme)
+  expect(blocks.filter((block) => block.runs).length).toBeGreaterThan(blocks.length / 2)
+  expect(blocks[0]?.runs).toBe(true)
+  expect(blocks[0]?.code.trimEnd().split('\n').length).toBeLessThanOrEqual(10)
 })
 
 describe('the pages', () => {

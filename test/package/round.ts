@@ -28,7 +28,6 @@ async function main() {
 main()
 `
 
-/** What a round says when all is well. */
 export const wellDone =
   'sent at 0, came at 0; sent at 1, came at 1; sent at 2, came at 2; answered!; closed'
 

@@ -1,13 +1,12 @@
 /** The installed package at work, in this Node and in pages. `npm run lab -- runtimes` does the same with other bundlers and runtimes. */
-import path from 'node:path'
 import { build as esbuild } from 'esbuild'
 import { createLogger, build as vite } from 'vite'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Broker, startAedes } from '../real/brokers.js'
 import { type Bundle, bundled, flawless } from './bundled.js'
-import { node, packageExports, project, removeProjects, requireDist } from './fixture.js'
-import { type OpenPage, withBrowser } from './page.js'
-import { pageScript, pageWith, programs, wellDone } from './round.js'
+import { node, project, removeProjects, requireDist } from './fixture.js'
+import { withBrowser } from './page.js'
+import { pageWith, programs, wellDone } from './round.js'
 
 let broker: Broker
 let urls: [tcp: string, webSocket: string]
@@ -68,16 +67,6 @@ const withVite: Bundle = async (folder) => {
   }
 }
 
-/** The page as it stands, with the installed files behind an import map. */
-async function plain(openPage: OpenPage) {
-  const entry = packageExports['.']
-  const target = typeof entry === 'object' ? entry['browser'] : undefined
-  const imports = { mqwire: path.posix.join('/node_modules/mqwire', target ?? '') }
-  const head = `<script type="importmap">${JSON.stringify({ imports })}</script>`
-  const folder = await project({ 'page.js': pageScript, 'index.html': pageWith('/page.js', head) })
-  return openPage(folder, urls[1])
-}
-
 describe('in a page', () => {
   withBrowser((openPage) => {
     it.each([
@@ -89,10 +78,6 @@ describe('in a page', () => {
         expect(await bundled(bundle, openPage, urls[1])).toEqual(flawless(wellDone))
       },
     )
-
-    it('as plain module scripts with an import map', async () => {
-      expect(await plain(openPage)).toEqual({ outcome: wellDone, console: [] })
-    })
 
     it('would be found out if it failed, or if the page complained', async () => {
       const script =

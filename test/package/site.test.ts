@@ -52,17 +52,15 @@ describe('a page of the site', () => {
   })
 })
 
-describe('the navigation', () => {
-  it('has every page that people write, and nothing that is not there', () => {
-    const { sidebar } = settings({
-      base: '/',
-      outDir: 'x',
-      references: ['reference/m'],
-    }).themeConfig
-    const links = sidebar.flatMap(({ items }) =>
-      items.map(({ link }) => link.replace(/^\//, '').replace(/(^|\/)$/, '$1index')),
-    )
-    const there = [...pages, 'SECURITY.md', 'docs/reference/m.md', ...tables].map(pageOf)
-    expect(links.sort()).toEqual(there.sort())
-  })
+it('the navigation: has every page that people write, and nothing that is not there', () => {
+  const { sidebar } = settings({
+    base: '/',
+    outDir: 'x',
+    references: ['reference/m'],
+  }).themeConfig
+  const links = sidebar.flatMap(({ items }) =>
+    items.map(({ link }) => link.replace(/^\//, '').replace(/(^|\/)$/, '$1index')),
+  )
+  const there = [...pages, 'SECURITY.md', 'docs/reference/m.md', ...tables].map(pageOf)
+  expect(links.sort()).toEqual(there.sort())
 })

@@ -19,13 +19,11 @@ import { closed, listening } from '../support/servers.js'
 import type { Broker, TransportName } from './brokers.js'
 import { account, limits, type Setup } from './setups.js'
 
-/** What its listeners are started with. */
 export interface AedesListeners {
   /** Certificate of the listeners for TLS and secure WebSocket, which are there only with it. */
   readonly server?: Identity
 }
 
-/** An aedes whose answers can be held back. */
 async function create(options: AedesOptions, gate: { frozen: boolean }): Promise<Aedes> {
   const { authorizePublish, authorizeSubscribe, ...rest } = options
   return Aedes.createBroker({
@@ -149,7 +147,6 @@ function upgrading<
   return server
 }
 
-/** Starts aedes. */
 export async function startAedes(
   options: AedesOptions = {},
   listeners: AedesListeners = {},
@@ -159,7 +156,6 @@ export async function startAedes(
   return broker
 }
 
-/** How aedes is set up in each way, as far as it can be. */
 export const aedesSetups: Readonly<Record<Setup, AedesOptions>> = {
   plain: {},
   narrow: {

@@ -17,7 +17,6 @@ import { account, limits, type Setup, type TransportName } from './setups.js'
 export { startAedes } from './aedes.js'
 export { account, limits, type Setup, type TransportName, transports } from './setups.js'
 
-/** A running broker. */
 export interface Broker {
   /** URL for each transport that it listens on. */
   readonly urls: Readonly<Partial<Record<TransportName, string>>>
@@ -45,7 +44,6 @@ const memories: Readonly<Record<Memory, readonly string[]>> = {
   nothing: ['persistence false'],
 }
 
-/** What mosquitto is started with. */
 export interface MosquittoSettings {
   /** More lines for the configuration file, and for each of its listeners. */
   readonly lines?: readonly string[]
@@ -137,7 +135,6 @@ export function mosquittoBefore(...wanted: readonly [number, number, number]): b
   return differing >= 0 && (found[differing] ?? 0) < (wanted[differing] ?? 0)
 }
 
-/** How mosquitto is set up in each way. */
 export const mosquittoSetups: Readonly<Record<Setup, MosquittoSettings>> = {
   plain: {},
   narrow: {
@@ -153,7 +150,6 @@ export const mosquittoSetups: Readonly<Record<Setup, MosquittoSettings>> = {
   durable: { memory: 'all of it' },
 }
 
-/** Starts mosquitto with a listener for each transport. */
 export function startMosquitto(settings: MosquittoSettings = {}): Promise<Broker> {
   return startProcess(() => makeMosquitto(settings))
 }

@@ -23,7 +23,6 @@ export interface CrashesPlan {
   readonly seed: number
 }
 
-/** What happened. */
 export interface CrashesResult {
   readonly kills: number
   readonly seconds: number
@@ -160,7 +159,6 @@ class Load {
     this.done = this.#run(client, ledger)
   }
 
-  /** Fulfils when every publish has settled. */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.done
@@ -178,7 +176,6 @@ class Load {
   }
 }
 
-/** Runs a plan on a broker of its own. */
 export async function runCrashes(plan: CrashesPlan): Promise<CrashesResult> {
   const broker = await Restartable.start({ memory: plan.memory })
   const client = new Client(broker.url, hardened('publisher', plan.memory))

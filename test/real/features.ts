@@ -14,7 +14,6 @@ import { subscribing } from './features/subscribing.js'
 import { wills } from './features/wills.js'
 import type { Feature } from './target.js'
 
-/** All rows of the matrix. */
 export const features: readonly Feature[] = [
   ...transportFeatures,
   ...connecting,

@@ -24,7 +24,6 @@ const endpoint = (broker: MemoryBroker, isOnline = () => true) => ({
       : Promise.reject(new Error('offline'))) as typeof broker.dial,
 })
 
-/** A disk of its own, or why there is none. */
 function mounted(): { readonly place: string } | { readonly reason: string } {
   const place = path.join(newPlace(), 'disk')
   try {

@@ -114,7 +114,6 @@ export function ignoresPacketLimit(reason: string): Lack {
   }
 }
 
-/** A broker that cannot be told to take less. */
 export function unlimited(reason: string): Lack {
   return {
     reason,
@@ -128,7 +127,6 @@ export function unlimited(reason: string): Lack {
   }
 }
 
-/** A broker that keeps everything in memory. */
 export function forgetful(reason: string): Lack {
   return {
     reason,

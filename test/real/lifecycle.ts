@@ -15,7 +15,6 @@ const following: Readonly<Record<ClientState, readonly ClientState[]>> = {
   closed: [],
 }
 
-/** What one client said about itself. */
 export class Lifecycle {
   connects = 0
   disconnects = 0

@@ -10,7 +10,6 @@ import { Random } from '../world/random.js'
 /** `up` is to the broker, `down` from it. */
 export type Direction = 'up' | 'down'
 
-/** What passes a link. */
 export interface Observer {
   /** Bytes as they came in, before they are held up. */
   bytes(direction: Direction, chunk: Buffer): void
@@ -21,16 +20,12 @@ export interface Observer {
 export interface LinkSettings {
   /** Port of the broker on this machine. */
   readonly port: number
-  /** Bytes a second. Default: no limit. */
-  readonly up?: number
-  readonly down?: number
   /** Called for each connection. */
   readonly observe?: () => Observer
   /** Each connection is reset after 0 to twice as many bytes in a random direction: packets are cut anywhere. */
   readonly resets?: { readonly seed: number; readonly meanBytes: number }
 }
 
-/** What happens to each connection from now on, so many times. */
 export interface Doom {
   /** Milliseconds from the first byte that the broker says to the cut. */
   readonly after: number
@@ -42,7 +37,6 @@ export interface Doom {
 const tick = 5
 const most = 64 * 1024
 
-/** One direction of one connection. */
 class Lane {
   #held: Buffer[] = []
   #size = 0
@@ -77,10 +71,9 @@ class Lane {
     to.on('drain', () => this.#refresh())
   }
 
-  /** Sends on what the rate allows of what is held. */
   turn(milliseconds: number): void {
     const rate = this.#link.rates[this.#direction]
-    if (this.#link.stalled.has(this.#direction)) {
+    if (this.#link.stalled) {
       this.#credit = 0
       return
     }
@@ -134,7 +127,6 @@ class Lane {
   }
 }
 
-/** One connection. */
 class Wire {
   readonly lanes: readonly [up: Lane, down: Lane]
   readonly #down: Lane
@@ -190,11 +182,11 @@ class Wire {
   }
 }
 
-/** A running link. */
 export class ShapedLink {
-  readonly rates: Partial<Record<Direction, number | undefined>>
-  /** Directions in which nothing moves. The sender's bytes are still taken in, 64 KiB of them. */
-  readonly stalled = new Set<Direction>()
+  /** Bytes a second. Where there is none, there is no limit. */
+  readonly rates: Partial<Record<Direction, number>> = {}
+  /** Nothing moves. The sender's bytes are still taken in, 64 KiB of them. */
+  stalled = false
   /** Bytes that got to the other end. */
   bytes = 0
   /** Connections that were reset so far, and of those the ones to which the broker had said nothing. */
@@ -213,7 +205,6 @@ export class ShapedLink {
   private constructor(settings: LinkSettings) {
     this.#settings = settings
     this.#random = new Random(settings.resets?.seed ?? 0)
-    this.rates = { up: settings.up, down: settings.down }
     this.#server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) =>
       this.#accept(client),
     )
@@ -233,38 +224,23 @@ export class ShapedLink {
 
   /** True when nothing holds this direction up. */
   free(direction: Direction): boolean {
-    return this.rates[direction] === undefined && !this.stalled.has(direction)
+    return this.rates[direction] === undefined && !this.stalled
   }
 
   get url(): string {
     return `mqtt://127.0.0.1:${this.port}`
   }
 
-  calm(): void {
-    this.calmed = true
-  }
-
-  /** Dooms those that are opened from now on. */
   doom(doom: Doom): void {
     this.#doom = doom
   }
 
-  /** Connections that are still doomed. */
   get doomed(): number {
     return this.#doom?.times ?? 0
   }
 
-  /** Resets every connection. */
   cut(): void {
     for (const wire of this.#wires) wire.cut()
-  }
-
-  stall(): void {
-    for (const direction of ['up', 'down'] as const) this.stalled.add(direction)
-  }
-
-  goOn(): void {
-    this.stalled.clear()
   }
 
   async stop(): Promise<void> {

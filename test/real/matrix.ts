@@ -14,7 +14,6 @@ import type { Missing, Site, SiteName } from './sites.js'
 export const brokerNames = ['aedes', 'mosquitto', 'mochi', 'HiveMQ CE'] as const
 export type BrokerName = (typeof brokerNames)[number]
 
-/** What one test shows of one feature. */
 export interface Cell {
   readonly broker: BrokerName
   readonly version: string
@@ -26,7 +25,6 @@ export interface Cell {
   readonly reason?: string
 }
 
-/** Of a vitest JSON report what is read here. */
 export interface Report {
   readonly testResults: readonly {
     readonly assertionResults: readonly {
@@ -108,7 +106,6 @@ export function featureTable(
   )
 }
 
-/** Programs × brokers. */
 export function programTable(
   results: readonly Result[],
   sites: readonly (Site | Missing)[],

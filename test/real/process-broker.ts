@@ -27,7 +27,6 @@ export interface ProcessSettings {
   readonly ready?: string
 }
 
-/** A running broker process. */
 export class ProcessBroker implements Broker {
   readonly urls: Broker['urls']
   log = ''

@@ -28,7 +28,6 @@ export type BrokerLife = 'stays' | 'comes back' | 'forgets'
 
 const stores = { levelStore, fileStore }
 
-/** How often the process is killed, and in which world. */
 export interface KillsPlan {
   readonly kills: number
   readonly seed: number
@@ -48,9 +47,7 @@ interface ChildSettings {
   readonly publishes: boolean
 }
 
-/** What happened. */
 export interface KillsResult {
-  readonly kills: number
   /** Kills before the process had connected. */
   readonly early: number
   /** Times that the broker was restarted. */
@@ -61,16 +58,12 @@ export interface KillsResult {
   readonly stored: number
   /** Of them: never arrived, and not told as a dead letter. */
   readonly lost: readonly string[]
-  /** Arrived more than once. */
-  readonly repeated: number
-  /** Of them: at QoS 2. */
+  /** At QoS 2, and arrived more than once. */
   readonly twice: readonly string[]
   /** Arrived behind one that was published to the same topic later. */
   readonly disordered: readonly string[]
   /** Dead letters, with their codes. */
   readonly dead: readonly string[]
-  /** Messages whose publish to the process was acknowledged. */
-  readonly sent: number
   /** Times that it consumed one. */
   readonly consumed: number
   /** Of the messages: never consumed. */
@@ -81,7 +74,6 @@ export interface KillsResult {
   readonly trouble: readonly string[]
 }
 
-/** Runs a plan on a mosquitto of its own. */
 export async function runKills(plan: KillsPlan): Promise<KillsResult> {
   const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-kills-'))
   const broker = await startMosquitto({
@@ -353,17 +345,14 @@ class Kills {
     const left = await leftIn(await stores[this.#plan.store](path.join(this.#folder, 'store')))
     const words = (file: LineFile): string[] => file.lines().map((each) => each.join(' '))
     return {
-      kills: this.#plan.kills,
       early: this.#early,
       restarts: this.#restarts,
       sessionsLost: lost.lines().length,
       stored: stored.lines().length,
       lost: this.#lost(),
-      repeated: again.length,
       twice: again.filter(([qos]) => qos === '2').map((each) => each.join(' ')),
       disordered: this.#disordered(),
       dead: words(dead),
-      sent: this.#sent.length,
       consumed: consumed.lines().length,
       missing: this.#missing(),
       confused: this.#confused(),

@@ -10,7 +10,6 @@ import { ShapedLink } from './link.js'
 import type { Restartable } from './restartable.js'
 import { within } from './waiting.js'
 
-/** What is sent, and how rough the way is. */
 export interface ResetsPlan {
   /** At each of QoS 1 and 2. */
   readonly messages: number
@@ -23,7 +22,6 @@ export interface ResetsPlan {
   readonly deadline: number
 }
 
-/** What became of the messages of one QoS. */
 export interface Tally {
   /** Publishes that fulfilled and that rejected. */
   fulfilled: number
@@ -37,7 +35,6 @@ export interface Tally {
   begunAnew: number
 }
 
-/** What happened. */
 export interface ResetsResult {
   readonly resets: number
   /** Of those the ones before the broker had said anything. */
@@ -57,7 +54,6 @@ let runs = 0
 /** As few as 0: also an early cut must be one in the middle of something. */
 const padding = 'x'.repeat(6000)
 
-/** Counts arrivals of numbered messages. */
 class Arrivals {
   readonly #seen: Uint8Array
   #highest = -1
@@ -68,7 +64,6 @@ class Arrivals {
     this.#seen = new Uint8Array(messages)
   }
 
-  /** Different messages. */
   get different(): number {
     return this.#seen.length - this.lost
   }
@@ -98,7 +93,6 @@ const rough: ClientOptions = {
   outbound: { maxQueuedMessages: 500, maxInflight: 200 },
 }
 
-/** Runs a plan on a broker that is up. */
 export async function runResets(broker: Restartable, plan: ResetsPlan): Promise<ResetsResult> {
   // The broker may remember an earlier run.
   runs += 1
@@ -117,7 +111,7 @@ export async function runResets(broker: Restartable, plan: ResetsPlan): Promise<
       plan.deadline,
     )
     const seconds = (performance.now() - started) / 1000
-    proxy.calm()
+    proxy.calmed = true
     for (const client of [publisher, subscriber]) await within(client.disconnect(), 'goodbye')
     return {
       ...tallies,

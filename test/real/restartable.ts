@@ -16,7 +16,6 @@ const limits = ['max_queued_messages 1000000', 'max_queued_bytes 0', 'max_inflig
 /** Else its answers wait for the kernel's delayed acknowledgements. */
 const prompt = 'set_tcp_nodelay true'
 
-/** A broker at one port, through several lives. */
 export class Restartable {
   /** Times that it was killed. */
   kills = 0
@@ -26,7 +25,6 @@ export class Restartable {
     this.#broker = broker
   }
 
-  /** A broker that accepts connections. */
   static async start({
     memory = 'nothing',
   }: {
@@ -71,7 +69,6 @@ export class Restartable {
     await this.#broker.kill()
   }
 
-  /** Ends, and removes what it left. */
   stop(): Promise<void> {
     return this.#broker.stop()
   }

@@ -1,9 +1,7 @@
 /** How brokers are reached and set up for the features: plain data, for Node and for browsers. */
 
-/** The ways to reach a broker. */
 export const transports = ['TCP', 'TLS', 'WebSocket', 'Secure WebSocket', 'Unix socket'] as const
 
-/** How a client reaches a broker. */
 export type TransportName = (typeof transports)[number]
 
 /**

@@ -72,7 +72,6 @@ const words: Readonly<Record<Whose, string>> = {
 const wordOf = (whose: readonly Whose[]): string =>
   whose.length > 2 ? 'any of them, perhaps late' : whose.map((one) => words[one]).join(' or ')
 
-/** The lines of the table. */
 function tableOfShares(): string[] {
   const rows = Object.entries(known).map(([name, { version, fates }]) => {
     const cells = ways.map((way) => {

@@ -29,7 +29,6 @@ export interface Fate {
   readonly later: Whose | undefined
 }
 
-/** What happens to a member, of a broker. */
 export type Fates = Readonly<Record<Way, Fate>>
 
 const window = 8
@@ -44,11 +43,9 @@ interface Member {
   readonly texts: Set<string>
   /** What it was given and has not acknowledged. */
   readonly inHand: Message[]
-  /** It acknowledges from now on. */
   work(): void
 }
 
-/** Of all members of one run. */
 interface Group {
   readonly url: string
   readonly topic: string
@@ -115,7 +112,6 @@ function whose(
   return given === texts.length ? 'others' : 'both'
 }
 
-/** Has one member of two leave in this way. */
 export async function leaving(broker: Broker, way: Way): Promise<Fate> {
   const group: Group = {
     url: broker.urls.TCP as string,

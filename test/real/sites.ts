@@ -29,7 +29,6 @@ import { identities } from './identities.js'
 
 export type SiteName = 'mosquitto' | 'mochi' | 'aedes' | 'MemoryBroker' | 'HiveMQ CE' | 'Artemis'
 
-/** A kind of broker. */
 export interface Site {
   readonly name: SiteName
   readonly version: string
@@ -41,7 +40,6 @@ export interface Site {
   start(setup: Setup | 'own'): Promise<Broker>
 }
 
-/** Why a broker cannot be had here. */
 export interface Missing {
   readonly name: SiteName
   readonly missing: string
@@ -183,7 +181,6 @@ class ListeningMemoryBroker implements Broker {
   }
 }
 
-/** Those that are quick to be had. */
 export const commonSites: readonly SiteName[] = ['mosquitto', 'mochi', 'aedes', 'MemoryBroker']
 export const siteNames = Object.keys(kinds) as SiteName[]
 

@@ -28,7 +28,6 @@ declare module 'vitest' {
   }
 }
 
-/** One broker over one transport. */
 interface Target extends Pick<Site, 'version' | 'start'> {
   readonly broker: BrokerName
   readonly transport: TransportName
@@ -38,7 +37,6 @@ interface Target extends Pick<Site, 'version' | 'start'> {
   readonly lacks: Lacks
 }
 
-/** By the name of the feature. */
 export type Lacks = Readonly<Record<string, Lack>>
 
 /** A feature that a broker does not have, or not as the standard says. */
@@ -68,7 +66,6 @@ export interface Feature {
 
 let worlds = 0
 
-/** The clients, topics and identifiers of one test. */
 export class World {
   readonly target: Target
   readonly broker: Broker
@@ -109,14 +106,12 @@ export class World {
     return client
   }
 
-  /** A connected client. */
   async connect(options: ClientOptions = {}): Promise<Client> {
     const client = this.client(options)
     await within(client.connect(), 'connecting')
     return client
   }
 
-  /** Two connected clients, the second with a subscription. */
   async pair(
     filters: Filters,
     options?: SubscribeOptions,
@@ -125,7 +120,6 @@ export class World {
     return [sender, await within(receiver.subscribe(filters, options), 'subscribing'), receiver]
   }
 
-  /** Ends every client, whatever state the test left it in. */
   end(): void {
     for (const client of this.#clients) client.destroy()
   }

@@ -42,7 +42,6 @@ export async function eventually<T>(
   }
 }
 
-/** The next message of a subscription. */
 export async function take(
   subscription: Subscription,
   what = 'a message',

@@ -31,7 +31,6 @@ const played =
     return findings.map(({ rule }) => rule)
   }
 
-/** What an oracle says of an input of that seed. */
 async function fuzzed(
   run: (bytes: Uint8Array, defect: Defect) => void,
   inputs: fc.Arbitrary<Input>,

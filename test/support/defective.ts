@@ -31,7 +31,6 @@ export interface Line {
   send(packet: ClientPacket): void
 }
 
-/** What stands around one client. Each part is optional. */
 export interface Wrapper {
   /** What leaves in place of the packets of one write. */
   sent?(packets: readonly ClientPacket[], line: Line): readonly ClientPacket[]
@@ -49,7 +48,6 @@ export interface Defect {
   readonly name: string
   /** For each checker that has to report it: a seed with which it does, and the rules of which one has to be broken. */
   readonly by: Readonly<Partial<Record<Checker, readonly [seed: number, ...rules: string[]]>>>
-  /** For one client, with what it remembers. */
   make(): Wrapper
 }
 

@@ -109,7 +109,6 @@ function packets(make: (now: Now) => Change): () => Wrapper {
   })
 }
 
-/** What is handed out, with such a counter. */
 function messages(pass: <T>(message: T, now: Now) => readonly T[]): () => Wrapper {
   return () => {
     const now = each(3)

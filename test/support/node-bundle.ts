@@ -4,7 +4,6 @@ import type { BuildOptions } from 'esbuild'
 
 export const root: string = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Settings for esbuild, to which come the entry and the file. */
 export const nodeBundle = {
   absWorkingDir: root,
   bundle: true,

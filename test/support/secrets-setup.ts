@@ -2,7 +2,6 @@
 import { format } from 'node:util'
 import { afterAll, afterEach, expect, vi } from 'vitest'
 
-/** What stands in every secret of the tests. */
 const canary = /canary|tweety-5up3r/i
 const printers = ['debug', 'dir', 'error', 'info', 'log', 'trace', 'warn'] as const
 
@@ -35,7 +34,6 @@ function listen(): void {
 
 if (isFirst) listen()
 
-/** What was overheard since it was last asked for. */
 const taken = (): string[] => overheard.splice(0)
 
 // For the one test that shows that this works: a module that it imports would be another copy.

@@ -30,7 +30,6 @@ export async function freePorts(count: number): Promise<number[]> {
   return ports
 }
 
-/** A port that was free a moment ago. */
 export async function freePort(): Promise<number> {
   const [port = 0] = await freePorts(1)
   return port

@@ -195,7 +195,6 @@ export function View(): number {
 }
 `
 
-/** What is wrong in them. */
 const wrongHooks = [
   "useCall(setpoint).call({ id: 'a' }, '4')",
   "useCall(setpoint, { idd: 'a' }, 4)",
@@ -209,7 +208,6 @@ const wrongHooks = [
   "useCall(setpoint, { id: 'a' }, '4')",
 ]
 
-/** What is wrong, each with the sentence that says so. */
 const wrong = `
 thermometer.name({ line: '3' })
 // Property 'device' is missing
@@ -354,31 +352,6 @@ describe.each(compilers)('with TypeScript %s', (_, compiler) => {
       codes.map((index) => first + index),
     )
   })
-
-  const newest = compiler === compilers.at(-1)?.[1]
-  if (newest)
-    it('a contract of 200 channels adds less than two seconds to a check', async () => {
-      const channels = Array.from(
-        { length: 200 },
-        (_item, n) =>
-          `c${n}: mq.channel('plant/{line}/{device}/c${n}/{n:number}', mq.json<{ v${n}: number }>())`,
-      )
-      const uses = Array.from(
-        { length: 200 },
-        (_item, n) =>
-          `console.log(bound.c${n}.publish({ line: 1, device: 2, n: 3 }, { v${n}: 1 }))`,
-      )
-      const code = `${head}const large = mq.contract({ ${channels.join(',\n')} })\nconst bound = large.on(client)\n${uses.join('\n')}\n`
-      const time = async (text: string): Promise<number> => {
-        const folder = await project({ 'large.ts': text })
-        const began = performance.now()
-        expect(await compile(folder, compiler)).toBe('')
-        return performance.now() - began
-      }
-      const plain = Math.min(await time(head), await time(head))
-      const large = Math.min(await time(code), await time(code))
-      expect(large - plain).toBeLessThan(2000)
-    })
 })
 
 describe('in an editor', () => {

@@ -55,7 +55,6 @@ function withRollup(tool: NodeJS.Require): Bundle {
   }
 }
 
-/** For webpack, and for rspack, which takes the same options. */
 function webpacked(load: () => Promise<Webpack>): Bundle {
   return async (folder) => {
     const make = await load()

@@ -22,7 +22,6 @@ export const flags: Readonly<Record<Runtime['kind'], readonly string[]>> = {
   bun: ['run', '--no-install'],
 }
 
-/** What keeps in a folder whatever a runtime stores for itself. */
 export function storesIn(folder: string): NodeJS.ProcessEnv {
   return {
     DENO_DIR: path.join(folder, 'deno'),
@@ -36,7 +35,6 @@ interface Packages {
   readonly reason?: string
 }
 
-/** What was fetched, as the file says that MQWIRE_RUNTIMES names. */
 export interface Fetched {
   readonly runtimes: readonly Runtime[]
   /** The folder of the tools' package.json; a reason when they could not be had. */

@@ -67,14 +67,12 @@ beforeAll(async () => {
 })
 afterAll(removeProjects)
 
-/** The code for browsers that holds the client. */
 async function clientChunks(folder: string): Promise<string[]> {
   const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.js'))
   const codes = await Promise.all(names.map((name) => readFile(path.join(folder, name), 'utf8')))
   return codes.filter((code) => code.includes('ERR_KEEPALIVE_TIMEOUT'))
 }
 
-/** The URL that the server says it has. */
 async function ready(child: ChildProcess): Promise<string> {
   let said = ''
   for await (const text of child.stdout ?? []) {

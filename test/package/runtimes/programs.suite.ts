@@ -163,7 +163,6 @@ run(async (url) => {
 })
 `
 
-/** What arrives in each part of a run. */
 const programs: Readonly<
   Record<string, readonly [text: string, arrives: (when: string) => readonly unknown[]]>
 > = {

@@ -18,7 +18,6 @@ const { code, output } = await node(['.ci/docs.mjs', '--out', folder], root, 400
 
 const missing: string[] = []
 
-/** The file of an address on the site. */
 function fileOf(address: string): string {
   const name = decodeURIComponent(address.split(/[?#]/)[0] ?? '')
   if (name.endsWith('/')) return path.join(folder, name, 'index.html')

@@ -9,7 +9,6 @@ import { closed, listening } from '../../support/servers.js'
 import { packed } from '../fixture.js'
 import type { Servers } from './servers.js'
 
-/** What is told of a value. */
 interface Shown {
   readonly type: string
   readonly subtype?: string
@@ -43,7 +42,6 @@ addEventListener('unhandledrejection', end)
 import('/${name}').then(end)
 </script></html>`
 
-/** Pages of programs. */
 export interface Pages {
   /** What a program printed, with everything masked that differs from one run to the next. */
   printed(name: string, code: string): Promise<string>
@@ -105,7 +103,6 @@ function masked(text: string): string {
     .replace(/(WebSocket connection to '\S+' failed:).*/g, '$1 …')
 }
 
-/** What the console of a tab says. */
 class Console {
   #lines: Promise<string>[] = []
   #ended = deferred<void>()
@@ -148,7 +145,6 @@ class Console {
   }
 }
 
-/** Fields of an object that are shown. */
 const most = 8
 
 /** Of an object its own enumerable fields; what is private stands among them in a console too, with a `#` in front. */

@@ -9,7 +9,6 @@ export interface Runner {
   readonly env?: NodeJS.ProcessEnv
 }
 
-/** The Node that runs the tests. */
 export const thisNode: Runner = { executable: process.execPath, flags: [] }
 
 /** What a program printed, on both streams, with everything masked that differs from one machine, run or version to the next. */

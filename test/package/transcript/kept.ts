@@ -5,7 +5,6 @@ import { expect } from 'vitest'
 import { root } from '../fixture.js'
 import { objectionTo } from './rules.js'
 
-/** What was printed, by what was done. */
 export type Transcript = readonly (readonly [title: string, printed: string])[]
 
 const file = path.join(root, 'test', 'package', 'transcript', 'printed.txt')
@@ -48,7 +47,10 @@ function condensed(text: string): string {
     /(?:\n {4}at .*?)+ \{\n([\s\S]*?)\n\}/g,
     (_, fields: string) => ` { ${inOneLine(fields)} }`,
   )
-  return withoutFields.replace(/\n {4}at .*/g, '')
+  const inLines = /^(-- .*\]) \{\n((?: {2}.*\n)+)\}/gm
+  return withoutFields
+    .replace(/\n {4}at .*/g, '')
+    .replace(inLines, (_, head: string, fields: string) => `${head} { ${inOneLine(fields)} }`)
 }
 
 /** Holds it against the rules, and against what is kept under the same titles. */

@@ -7,7 +7,6 @@ import { root } from '../fixture.js'
 /** Two screens of 120 columns. */
 const widest = 240
 
-/** Part of each password in the programs. */
 const secret = '5up3r'
 
 /** Where lines of the package, and of what it is made of, would come from. */

@@ -12,7 +12,6 @@ import { MemoryBroker, type MemoryBrokerOptions } from '../../../src/testing/nod
 import { selfSigned } from '../../support/certificates.js'
 import { freePorts, listening } from '../../support/servers.js'
 
-/** Servers, and how texts with their ports are made and read. */
 export interface Servers {
   /** The text with the ports that are open, in place of the fixed ones. */
   readonly real: (text: string) => string
@@ -72,7 +71,6 @@ const little: MemoryBrokerOptions = {
   subscriptionIdentifierAvailable: false,
 }
 
-/** Starts all of them. */
 export async function startServers(): Promise<Servers> {
   const running = new Running()
   await running.broker(everything, 1883, 8083)

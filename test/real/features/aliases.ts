@@ -4,7 +4,6 @@ import type { Client } from '../../../src/client/node.js'
 import type { Feature } from '../target.js'
 import { sequence, take, within } from '../waiting.js'
 
-/** The topic aliases of the publishes that go one way. */
 function aliasesOf(client: Client, way: 'in' | 'out'): { topics: Set<number>; bare: number } {
   const seen = { topics: new Set<number>(), bare: 0 }
   client.on('packet', ({ direction, packet }) => {

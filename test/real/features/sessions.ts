@@ -4,7 +4,6 @@ import type { Client, ClientOptions, Message, QoS, Subscription } from '../../..
 import type { Feature, World } from '../target.js'
 import { eventually, failure, sequence, take, takeTexts, textsUntil, within } from '../waiting.js'
 
-/** A durable session with a subscription, whose client has gone. */
 async function away(world: World, filter: string, qos: QoS): Promise<ClientOptions> {
   const options: ClientOptions = { clientId: world.id('durable'), cleanStart: false }
   const client = await world.connect(options)

@@ -6,7 +6,6 @@
 import { programs } from './programs.js'
 import { type Assignment, type Order, runProgram, World } from './world.js'
 
-/** What parent and cell tell each other. */
 export type ToParent =
   | { readonly order: Order; readonly argument: unknown; readonly number: number }
   | { readonly figures: unknown }

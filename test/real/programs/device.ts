@@ -19,7 +19,6 @@ export interface DeviceOptions extends Omit<ClientOptions, 'protocolVersion'> {
   readonly version?: 4 | 5
 }
 
-/** How messages are consumed. */
 export interface ConsumeOptions {
   readonly qos: 0 | 1 | 2
   /** Handlers at a time. Default 1. */

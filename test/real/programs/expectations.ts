@@ -290,12 +290,10 @@ export const expectations: readonly Expectation[] = [
   },
 ]
 
-/** How a cell is to be read. */
 export type Verdict =
   | { readonly word: 'passes' | 'fails' }
   | { readonly word: 'broker' | 'absent'; readonly reason: string }
 
-/** Judges a cell. */
 export function verdictOf(result: Result): Verdict {
   if (result.figures.failures.length === 0) return { word: 'passes' }
   const found = expectations.find(

@@ -4,7 +4,6 @@
  * It counts and judges; it must never wait, and it knows neither client nor broker.
  */
 
-/** How a program ended. */
 export interface Figures {
   /** Messages whose publish was fulfilled. */
   readonly sent: number
@@ -33,7 +32,6 @@ function count(ends: Ends, cause: string): void {
   ends[cause] = (ends[cause] ?? 0) + 1
 }
 
-/** The books of one run. */
 export class Tally {
   connections = 0
   sent = 0
@@ -50,12 +48,10 @@ export class Tally {
   readonly #due = new Set<string>()
   readonly #allowedEnds = new Set<string>()
 
-  /** A message that this receiver has to get. */
   expect(message: string, receiver = ''): void {
     this.#due.add(`${receiver}|${message}`)
   }
 
-  /** A message that arrived here. */
   arrived(message: string, receiver = ''): void {
     this.lastArrival = performance.now()
     const key = `${receiver}|${message}`
@@ -101,7 +97,6 @@ export class Tally {
     return more
   }
 
-  /** Arrivals that nobody was to get. */
   get stray(): number {
     let found = 0
     for (const key of this.#arrivals.keys()) if (!this.#due.has(key)) found += 1
@@ -114,7 +109,6 @@ export class Tally {
   }
 }
 
-/** Adds what the books themselves show, and closes them. */
 export function conclude(tally: Tally, began: number): Figures {
   if (tally.lost > 0)
     tally.fail(`${tally.lost} of ${tally.due} lost, such as ${tally.missing(3).join(', ')}`)

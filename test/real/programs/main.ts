@@ -17,7 +17,6 @@ import { type Cell, type Result, Runner } from './run.js'
 const windows: readonly (number | undefined)[] = [undefined, 1, 3, 10, 65_535]
 const transportNames: readonly TransportName[] = ['TCP', 'WebSocket']
 
-/** The cells that the words ask for. */
 function cells(words: readonly string[]): Cell[] {
   const all = words.includes('all')
   const known: readonly string[] = ['all', ...siteNames, ...transportNames]

@@ -72,44 +72,8 @@ describe('a process', () => {
     },
   )
 
-  it.each([
-    ['flying', 'queued or in flight: 2, bytes perhaps not written: [1-9]\\d*'],
-    ['queued', 'queued or in flight: 1, bytes perhaps not written: 0'],
-  ])('that ends with publishes %s says so on standard error, once', async (mode, expected) => {
-    const { code, reports, errors } = await ends('unsent.js', { MODE: mode })
-    expect([code, reports]).toEqual([0, [{ listeners: 1 }]])
-    const said = /\[MQWIRE_UNSENT\] Warning: (.*)/.exec(errors)?.[1]
-    expect(said).toMatch(
-      new RegExp(
-        `^The process ends before mqwire is done \\(publishes ${expected}, clients: sender\\): await client\\.drain\\(\\) first$`,
-      ),
-    )
-    expect(errors.match(/MQWIRE/g)).toHaveLength(1)
-    const silenced = await ends('unsent.js', { MODE: mode }, '--no-warnings')
-    expect(silenced.errors).toBe('')
-  })
-
   it('says nothing of clients that were collected, and has no listener of theirs', async () => {
-    const { code, reports, errors } = await ends('unsent.js', { MODE: 'dropped' }, '--expose-gc')
+    const { code, reports, errors } = await ends('unsent.js', {}, '--expose-gc')
     expect({ code, reports, errors }).toEqual({ code: 0, reports: [{ listeners: 0 }], errors: '' })
-  })
-
-  it('that awaits disconnect() has sent 200 publishes that it did not await', async () => {
-    const { code, reports, errors } = await ends('unsent.js', { MODE: 'disconnected' })
-    expect({ code, errors, first: reports[0] }).toEqual({
-      code: 0,
-      errors: '',
-      first: { acknowledged: 200 },
-    })
-  })
-
-  it('that gives disconnect() no time is told how many publishes were given up', async () => {
-    const { code, errors } = await ends('unsent.js', { MODE: 'hurried' })
-    expect(code).toBe(0)
-    expect(errors).toMatch(
-      /\[MQWIRE_UNSENT\] MqwireWarning: mqwire sender: disconnect\(\) gave up \d+ publishes .*timeout was 0 ms/,
-    )
-    const flag = '--disable-warning=MQWIRE_UNSENT'
-    expect((await ends('unsent.js', { MODE: 'hurried' }, flag)).errors).toBe('')
   })
 })

@@ -17,7 +17,6 @@ import type { Figures } from './figures.js'
 import { nothingSeen, type Seen, tapping } from './tap.js'
 import type { Assignment, Order, Program } from './world.js'
 
-/** What is to be run. */
 export interface Cell {
   readonly program: Program
   readonly broker: SiteName
@@ -26,7 +25,6 @@ export interface Cell {
   readonly scale?: number
 }
 
-/** What became of it. */
 export interface Result {
   readonly program: string
   readonly broker: SiteName
@@ -59,20 +57,18 @@ async function bundleCell(): Promise<string> {
   return outfile
 }
 
-/** Carries out what a cell asks for. */
 function obey(order: Order, argument: unknown, broker: Broker, link: ShapedLink): unknown {
   if (order === 'kill') return broker.kill()
   if (order === 'shut down') return broker.shutDown()
   if (order === 'live') return broker.live()
   if (order === 'cut links') return link.cut()
-  if (order === 'stall') return link.stall()
+  if (order === 'stall' || order === 'go on')
+    return void Object.assign(link, { stalled: order === 'stall' })
   if (order === 'shape') return void Object.assign(link.rates, argument)
   if (order === 'doom') return link.doom(argument as Doom)
-  if (order === 'doomed') return link.doomed
-  return link.goOn()
+  return link.doomed
 }
 
-/** Runs the process of a cell to its end. */
 function inProcess(
   file: string,
   assignment: Assignment,

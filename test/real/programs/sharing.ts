@@ -2,7 +2,6 @@
 import type { Device } from './device.js'
 import { type Program, sleep, type World, within } from './world.js'
 
-/** Requests that are all to be answered. */
 async function ask(
   world: World,
   requester: Device,
@@ -25,10 +24,8 @@ async function ask(
   }
 }
 
-/** Requests that wait for their answer at a time. */
 const asked = 300
 
-/** So many at a time, until all were asked. */
 async function askAll(
   world: World,
   requester: Device,

@@ -16,7 +16,6 @@ async function fanOut(world: World): Promise<void> {
   await world.allArrived()
 }
 
-/** What a dashboard shows of each topic. */
 function latest(
   seen: Map<string, string>,
 ): (message: { readonly topic: string; text(): string }) => void {

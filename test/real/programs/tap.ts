@@ -6,7 +6,6 @@
  */
 import type { Direction, Observer } from '../link.js'
 
-/** What was seen, over all connections of a cell. */
 export interface Seen {
   connections: number
   /** PUBLISH with QoS 1 or 2 to the broker and from it; repeats with DUP beside them. */
@@ -65,7 +64,6 @@ export function nothingSeen(): Seen {
 
 const headSize = 4096
 
-/** Cuts a stream into packets, and keeps the beginning of each. */
 class Packets {
   #head: Buffer = Buffer.alloc(0)
   #skip = 0
@@ -248,7 +246,6 @@ function variableNumber(bytes: Buffer, from: number): [value: number, next: numb
   return [value, from + 4]
 }
 
-/** One connection, looked at from both sides. */
 class Tap implements Observer {
   readonly #seen: Seen
   readonly #streams: Readonly<Record<Direction, Unframed>>

@@ -10,7 +10,6 @@ import { within } from '../waiting.js'
 import { Device, type DeviceOptions } from './device.js'
 import { conclude, type Figures, Tally } from './figures.js'
 
-/** What the other process does when asked. */
 export type Order =
   | 'kill'
   | 'shut down'
@@ -24,7 +23,6 @@ export type Order =
 
 export { sleep, within }
 
-/** One program on one broker, over one transport. */
 export interface Assignment {
   readonly program: string
   readonly broker: string
@@ -38,7 +36,6 @@ export interface Assignment {
   readonly scale: number
 }
 
-/** A program that anybody could have written. */
 export interface Program {
   readonly name: string
   /** What it shows, in one line. */
@@ -54,7 +51,6 @@ export interface Program {
   run(world: World): Promise<void>
 }
 
-/** The world of one program. */
 export class World {
   readonly assignment: Assignment
   readonly tally = new Tally()
@@ -67,7 +63,6 @@ export class World {
     this.order = order
   }
 
-  /** A whole number of things, as much as the scale leaves of them. */
   many(count: number): number {
     return Math.max(1, Math.round(count * this.assignment.scale))
   }
@@ -146,7 +141,6 @@ export class World {
     return true
   }
 
-  /** Everybody leaves. */
   async leave(): Promise<void> {
     await within(
       Promise.all(this.#devices.map((device) => device.disconnect().catch(() => undefined))),

@@ -9,7 +9,6 @@ const { username, password, nonce } = vector
 const made = (rest: Partial<ScramOptions> = {}) =>
   scramSha256({ username, password, nonce, ...rest })
 
-/** An exchange that has begun. */
 function started(rest: Partial<ScramOptions> = {}) {
   const [scram, ctx] = [made(rest), context()]
   scram.start(ctx)
@@ -19,7 +18,6 @@ function started(rest: Partial<ScramOptions> = {}) {
 const fails = async (call: () => unknown): Promise<void> =>
   expect(await thrown(call)).toMatchObject({ code: 'ERR_AUTH_FAILED' })
 
-/** An exchange of which the server has the proof. */
 async function proven() {
   const { scram, ctx } = started()
   await scram.continue(bytes(vector.serverFirst), ctx)
@@ -271,7 +269,6 @@ describe('several exchanges of one value', () => {
 describe('what is never said', () => {
   const secrets = /canary/
 
-  /** Everything that can be said about a value. */
   function told(value: unknown): string {
     const own =
       value instanceof Error ? JSON.stringify(value, Object.getOwnPropertyNames(value)) : ''

@@ -23,7 +23,6 @@ interface Fact {
   readonly signature: string
 }
 
-/** What all of them have in common. */
 export const common = {
   accessKeyId: 'AKIDEXAMPLE',
   secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',
@@ -136,7 +135,6 @@ const facts: readonly Fact[] = [
   },
 ]
 
-/** The requests. */
 export const vectors = facts.map(
   ({ name, path = '/', query = '', signedPath = path, signedQuery = query, hash, ...rest }) => {
     const method = name.split('-', 1).join().toUpperCase()

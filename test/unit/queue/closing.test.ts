@@ -16,7 +16,6 @@ const endOf = (delivered: Promise<unknown>): Promise<unknown> =>
 const timers = (): number =>
   process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
 
-/** One entry is under way. */
 async function sending(options: Parameters<typeof opened>[0] = {}) {
   const made = await opened(options)
   const errors: unknown[] = []

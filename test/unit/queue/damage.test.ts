@@ -20,7 +20,6 @@ async function empty(queue: Queue): Promise<void> {
   expect([queue.size, queue.bytes]).toEqual([0, 0])
 }
 
-/** The connection comes, and the server takes everything. */
 async function sendAll(publisher: FakePublisher, queue: Queue): Promise<void> {
   publisher.answer = (call) => call.accept()
   publisher.online = true

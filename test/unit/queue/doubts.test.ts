@@ -140,7 +140,6 @@ it('an entry that was to make room is sent after all where the next one cannot b
 })
 
 describe('an entry that can be read before the store has it for certain', () => {
-  /** It is being stored, and the queue reads on. */
   async function storing() {
     const made = await opened({ store: new LateStore(), publisher: accepting() })
     const { store, queue } = made

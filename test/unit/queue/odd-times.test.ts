@@ -71,21 +71,19 @@ describe('a backoff', () => {
   })
 })
 
-describe('drop-oldest', () => {
-  it('gives up the oldest of those that come at once, and never the newest', async () => {
-    publisher.online = false
-    await open({ maxEntries: 10, overflow: 'drop-oldest', backoff: exponential() })
-    const drops: number[] = []
-    queue.on('drop', ({ id }) => drops.push(id))
-    const all = await Promise.allSettled(
-      Array.from({ length: 25 }, (_, at) => queue.publish('a', `${at}`)),
-    )
-    expect(all.filter(({ status }) => status === 'rejected')).toEqual([])
-    expect([queue.size, drops]).toEqual([10, Array.from({ length: 15 }, (_, at) => at + 1)])
-    publisher.online = true
-    await settled()
-    expect(publisher.texts).toEqual(Array.from({ length: 10 }, (_, at) => `${at + 15}`))
-  })
+it('drop-oldest: gives up the oldest of those that come at once, and never the newest', async () => {
+  publisher.online = false
+  await open({ maxEntries: 10, overflow: 'drop-oldest', backoff: exponential() })
+  const drops: number[] = []
+  queue.on('drop', ({ id }) => drops.push(id))
+  const all = await Promise.allSettled(
+    Array.from({ length: 25 }, (_, at) => queue.publish('a', `${at}`)),
+  )
+  expect(all.filter(({ status }) => status === 'rejected')).toEqual([])
+  expect([queue.size, drops]).toEqual([10, Array.from({ length: 15 }, (_, at) => at + 1)])
+  publisher.online = true
+  await settled()
+  expect(publisher.texts).toEqual(Array.from({ length: 10 }, (_, at) => `${at + 15}`))
 })
 
 describe('what is told', () => {

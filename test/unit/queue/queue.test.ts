@@ -21,7 +21,6 @@ async function open(options: Partial<QueueOptions> = {}, from = publisher): Prom
   return queue
 }
 
-/** What each promise has come to. */
 async function outcome(promise: Promise<unknown>): Promise<string> {
   await settled()
   const state = promise.then(
@@ -31,7 +30,6 @@ async function outcome(promise: Promise<unknown>): Promise<string> {
   return Promise.race([state, settled(5).then(() => 'pending')])
 }
 
-/** Publishes texts, to the topic that each begins with. */
 async function publishAll(...texts: string[]): Promise<void> {
   for (const text of texts) await queue.publish(text.slice(0, 1), text)
 }
@@ -357,27 +355,25 @@ describe('what becomes of a failure', () => {
   })
 })
 
-describe('expiry', () => {
-  it('ttl goes along as Message Expiry Interval, counted down, and is over when it is over', async () => {
-    publisher.online = false
-    await open({ concurrency: 1, publishTimeout: 120_000 })
-    const first = await queue.publish('a', '1', { ttl: 60_000 })
-    const second = await queue.publish('a', '2', {
-      ttl: 90_000,
-      properties: { messageExpiryInterval: 70 },
-    })
-    await vi.advanceTimersByTimeAsync(30_500)
-    publisher.online = true
-    await settled()
-    expect(publisher.calls).toMatchObject([
-      { text: '1', options: { properties: { messageExpiryInterval: 30 } } },
-    ])
-    await vi.advanceTimersByTimeAsync(60_000)
-    publisher.calls[0]?.accept()
-    expect(await outcome(first.delivered)).toBe('fulfilled')
-    expect(await outcome(second.delivered)).toBe('ERR_EXPIRED')
-    expect(queue.size).toBe(0)
+it('expiry: ttl goes along as Message Expiry Interval, counted down, and is over when it is over', async () => {
+  publisher.online = false
+  await open({ concurrency: 1, publishTimeout: 120_000 })
+  const first = await queue.publish('a', '1', { ttl: 60_000 })
+  const second = await queue.publish('a', '2', {
+    ttl: 90_000,
+    properties: { messageExpiryInterval: 70 },
   })
+  await vi.advanceTimersByTimeAsync(30_500)
+  publisher.online = true
+  await settled()
+  expect(publisher.calls).toMatchObject([
+    { text: '1', options: { properties: { messageExpiryInterval: 30 } } },
+  ])
+  await vi.advanceTimersByTimeAsync(60_000)
+  publisher.calls[0]?.accept()
+  expect(await outcome(first.delivered)).toBe('fulfilled')
+  expect(await outcome(second.delivered)).toBe('ERR_EXPIRED')
+  expect(queue.size).toBe(0)
 })
 
 describe('a full queue', () => {
@@ -600,19 +596,17 @@ describe('clear, close, status', () => {
   })
 })
 
-describe('bounds', () => {
-  it('a topic whose head waits leaves room for others, up to the look-ahead', async () => {
-    publisher.online = false
-    await open()
-    await Promise.all(
-      Array.from({ length: 3000 }, (_, index) =>
-        queue.publish(index === 0 ? 'bad' : 'good', `${index}`),
-      ),
-    )
-    publisher.answer = (call) =>
-      call.topic === 'bad' ? call.refuse(refusedWith(0x97)) : call.accept()
-    publisher.online = true
-    await vi.advanceTimersByTimeAsync(10)
-    expect(queue.size).toBe(1)
-  })
+it('bounds: a topic whose head waits leaves room for others, up to the look-ahead', async () => {
+  publisher.online = false
+  await open()
+  await Promise.all(
+    Array.from({ length: 3000 }, (_, index) =>
+      queue.publish(index === 0 ? 'bad' : 'good', `${index}`),
+    ),
+  )
+  publisher.answer = (call) =>
+    call.topic === 'bad' ? call.refuse(refusedWith(0x97)) : call.accept()
+  publisher.online = true
+  await vi.advanceTimersByTimeAsync(10)
+  expect(queue.size).toBe(1)
 })

@@ -14,7 +14,6 @@ import type {
   StoreRange,
 } from '../../../src/store/base/store.js'
 
-/** A store whose content survives as long as its map. */
 export class MapStore implements Store {
   evicts: boolean | undefined
   /** Batches that were asked for. */
@@ -66,7 +65,6 @@ export class MapStore implements Store {
     return [...this.content.keys()].filter((key) => key.includes('/e/')).sort()
   }
 
-  /** What a process finds that starts now. */
   copy(): MapStore {
     return new MapStore(new Map([...this.content].map(([key, value]) => [key, value.slice()])))
   }
@@ -89,7 +87,6 @@ export interface Pending {
   refuse(error: unknown): void
 }
 
-/** A publisher under control. */
 export class FakePublisher {
   /** Every publish, in order. */
   readonly calls: Pending[] = []
@@ -108,7 +105,6 @@ export class FakePublisher {
     return this.#online.promise
   }
 
-  /** The connection comes or goes. */
   set online(online: boolean) {
     if (online) this.#online.resolve()
     else this.#online = deferred()
@@ -136,23 +132,19 @@ export class FakePublisher {
 /** A publisher without a connection. */
 export const offline = (): FakePublisher => new FakePublisher(true, false)
 
-/** One that accepts everything. */
 export function accepting(): FakePublisher {
   const publisher = new FakePublisher()
   publisher.answer = (call) => call.accept()
   return publisher
 }
 
-/** A batch that fails. */
 export const fail = (): never => {
   throw new Error('EIO')
 }
 
-/** A batch that adds an entry. */
 export const isAddition = (operations: readonly StoreOperation[]): boolean =>
   operations.some(({ type, key }) => type === 'put' && key.includes('/e/'))
 
-/** A refusal by the server. */
 export function refusedWith(reasonCode: number): MqttError {
   return new MqttError('ERR_PUBLISH_REFUSED', undefined, {
     reasonCode,
@@ -161,12 +153,10 @@ export function refusedWith(reasonCode: number): MqttError {
   })
 }
 
-/** Lets everything that is due happen. */
 export async function settled(turns = 60): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await Promise.resolve()
 }
 
-/** A queue that is closed with its test, and what it stands on. */
 export async function opened<S extends MapStore = MapStore>(
   options: Partial<QueueOptions> & { store?: S; publisher?: FakePublisher } = {},
 ) {

@@ -86,7 +86,6 @@ const sharing = (
     })
 }
 
-/** By the name of the case. */
 export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>> = {
   'get() of a key that is not there is undefined': {
     'gives empty bytes': withGet((value) => value ?? new Uint8Array(0)),

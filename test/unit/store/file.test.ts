@@ -97,7 +97,6 @@ const renames = (): number => steps.filter(({ name }) => name === 'rename').leng
 const outcome = [(): boolean => true, (): boolean => false] as const
 const logOf = (place: string): string => join(place, 'mqwire.log')
 
-/** What a store with this log has. */
 async function openedWith(log: Uint8Array, options = {}): Promise<string> {
   const place = folderWith('mqwire.log', log)
   const states: string[] = []
@@ -111,7 +110,6 @@ async function openedWith(log: Uint8Array, options = {}): Promise<string> {
   return states[0] as string
 }
 
-/** The key of an entry of a state. */
 const keyOf = (entry: string): string | undefined => entry.split('=')[0]
 
 /** A log of five batches, and where each of them ends. */

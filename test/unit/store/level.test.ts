@@ -20,7 +20,6 @@ const program = fileURLToPath(new URL('writer.mjs', import.meta.url))
 
 const open: Store[] = []
 
-/** Another process with a store. */
 class Writer {
   readonly child: ChildProcess
   readonly lines: string[] = []
@@ -42,7 +41,6 @@ class Writer {
     this.child.stdin?.write(`${line}\n`)
   }
 
-  /** Waits for a line that begins so. */
   async until(beginning: string): Promise<string> {
     for (;;) {
       const found = this.lines.find((line) => line.startsWith(beginning))
@@ -260,20 +258,18 @@ describe.each([
     })
   })
 
-  describe('the store at work', () => {
-    it('close() while readers and writers are busy: each ends, nothing crashes', async () => {
-      const store = await folderStore(newPlace())
-      await store.batch(Array.from({ length: 5000 }, (_, at) => put(`k${at}`, 'x'.repeat(100))))
-      const readers = Array.from({ length: 5 }, async () => {
-        for await (const [key] of store.entries()) await store.get(key)
-      })
-      const writes = Array.from({ length: 100 }, (_, at) => store.batch([put(`z${at}`, '1')]))
-      const closing = store.close()
-      for (const each of await Promise.allSettled(readers))
-        expect(each).toMatchObject({ status: 'rejected', reason: { code: 'ERR_STORE' } })
-      await Promise.all(writes)
-      await closing
+  it('the store at work: close() while readers and writers are busy: each ends, nothing crashes', async () => {
+    const store = await folderStore(newPlace())
+    await store.batch(Array.from({ length: 5000 }, (_, at) => put(`k${at}`, 'x'.repeat(100))))
+    const readers = Array.from({ length: 5 }, async () => {
+      for await (const [key] of store.entries()) await store.get(key)
     })
+    const writes = Array.from({ length: 100 }, (_, at) => store.batch([put(`z${at}`, '1')]))
+    const closing = store.close()
+    for (const each of await Promise.allSettled(readers))
+      expect(each).toMatchObject({ status: 'rejected', reason: { code: 'ERR_STORE' } })
+    await Promise.all(writes)
+    await closing
   })
 })
 

@@ -14,7 +14,6 @@ export function newPlace(): string {
   return path.join(root, `store-${count}`)
 }
 
-/** A folder with this file. */
 export function folderWith(file: string, content: string | Uint8Array = ''): string {
   const place = newPlace()
   mkdirSync(place, { mode: 0o700 })
@@ -52,10 +51,8 @@ export async function stateOf(store: Store): Promise<string> {
   return found.join(' ')
 }
 
-/** A failure of a store with this cause. */
 export const failureOf = (code: unknown) =>
   expect.objectContaining({ code: 'ERR_STORE', cause: expect.objectContaining({ code }) })
 
-/** A failure of a store whose message has this. */
 export const failureWith = (message: string) =>
   expect.objectContaining({ code: 'ERR_STORE', message: expect.stringContaining(message) })

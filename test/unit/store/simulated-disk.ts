@@ -56,13 +56,11 @@ export class SimulatedDisk {
     await this.#end(fault)
   }
 
-  /** Cuts off what is behind a place. */
   truncate(length: number): void {
     this.written = this.written.slice(0, length)
     this.synced = Math.min(this.synced, length)
   }
 
-  /** Everything that was written is safe. */
   settle(): void {
     this.synced = this.written.length
   }
@@ -158,7 +156,6 @@ export function recovered(
   return { entries, length: at }
 }
 
-/** A database of one log. */
 export class LogBackend implements Backend {
   readonly #disk: SimulatedDisk
   readonly #sync: boolean
@@ -207,7 +204,6 @@ export class LogBackend implements Backend {
   }
 }
 
-/** A store on a simulated disk. */
 export function simulatedStore(disk: SimulatedDisk, durability: 'sync' | 'os' = 'sync'): Store {
   return new BackedStore(new LogBackend(disk, durability === 'sync'))
 }

@@ -5,7 +5,6 @@ import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { memoryPair } from '../../../src/transport/memory.js'
 import type { DialOptions, Sink, Target, Transport } from '../../../src/transport/transport.js'
 
-/** A sink that keeps what it hears of. */
 function hearing(): Sink & { readonly events: string[] } {
   const events: string[] = []
   const bytes = new Uint8Array(16)
@@ -21,7 +20,6 @@ function hearing(): Sink & { readonly events: string[] } {
 
 const target = {} as Target
 const never: DialOptions = { signal: new AbortController().signal }
-/** A link that is open at both ends. */
 async function linked() {
   const clock = new VirtualClock()
   const tasks = (): Promise<void> => clock.settle()

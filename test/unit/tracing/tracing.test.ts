@@ -32,7 +32,6 @@ afterAll(() => {
   propagation.disable()
 })
 
-/** A tracer, with the spans of it that have ended. */
 class Recorder {
   readonly tracer: Tracer
   readonly #exporter = new InMemorySpanExporter()
@@ -52,7 +51,6 @@ class Recorder {
     return this.all.map(({ name }) => name)
   }
 
-  /** The one of this name. */
   one(name: string): ReadableSpan {
     const found = this.all.filter((span) => span.name === name)
     if (found.length !== 1)
@@ -60,7 +58,6 @@ class Recorder {
     return found[0] as ReadableSpan
   }
 
-  /** Each with its ancestors, the root first. */
   get paths(): string[] {
     return this.all.map((span) => this.#pathOf(span)).sort()
   }
@@ -78,7 +75,6 @@ class Recorder {
   }
 }
 
-/** The traces that spans belong to. */
 function tracesOf(spans: readonly ReadableSpan[]): Set<string> {
   return new Set(spans.map((span) => span.spanContext().traceId))
 }
@@ -102,7 +98,6 @@ function traceBoth(options: Parameters<typeof tracing>[1] = {}): void {
     tracing(client, { tracer: recorder.tracer, spanNames: 'topic', ...options })
 }
 
-/** Runs in a span, and ends it. */
 function spanning<T>(name: string, run: () => Promise<T>): Promise<T> {
   return recorder.tracer.startActiveSpan(name, async (span) => {
     try {

@@ -57,7 +57,6 @@ function urlAt(transport: TransportName): string {
   return broker.urls[transport] as string
 }
 
-/** An endpoint by way of an agent. */
 function by(
   agent: SocketAgent,
   transport: TransportName,
@@ -85,7 +84,6 @@ async function failureOf(client: Client): Promise<MqttError> {
   )
 }
 
-/** Nothing is left open at the proxy, soon. */
 const empty = (proxy: RunningProxy): Promise<boolean> =>
   eventually(() => proxy.open === 0, `no connection at the proxy; ${proxy.open} are open`, 2000)
 

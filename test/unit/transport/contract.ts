@@ -14,7 +14,6 @@ export interface Pair {
   readonly cleanup: () => Promise<void> | void
 }
 
-/** A transport under test. */
 export interface Subject {
   readonly name: string
   readonly pair: () => Promise<Pair>
@@ -22,7 +21,6 @@ export interface Subject {
 
 const block = new Uint8Array(64 * 1024).fill(7)
 
-/** Runs the contract in both directions. */
 export function transportContract({ name, pair }: Subject): void {
   suite(`${name}, forward`, pair)
   suite(`${name}, backward`, async () => {

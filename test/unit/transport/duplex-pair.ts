@@ -44,7 +44,6 @@ class Side extends Duplex {
   }
 }
 
-/** A connected pair. */
 export function duplexPair(highWaterMark = 16 * 1024): [Duplex, Duplex] {
   const [one, two] = [new Side({ highWaterMark }), new Side({ highWaterMark })]
   one.other = two

@@ -62,7 +62,6 @@ function stream({ write, final, destroy, options }: Habits = {}): Duplex {
 
 const recorded = (over: Duplex): Recorder => new Recorder(duplexTransport(over))
 
-/** Open for a turn. */
 async function opened(over: Duplex): Promise<Recorder> {
   const recorder = openedOver(duplexTransport(over))
   await pause(1)
@@ -442,31 +441,29 @@ describe('a function that opens', () => {
   })
 })
 
-describe('a client', () => {
-  it('connects over a pair in memory, again after a loss, and leaves nothing open', async () => {
-    const opened: Duplex[] = []
-    const client = new Client(
-      {
-        url: 'pair://broker',
-        transport: duplexTransport(() => {
-          const [near, far] = duplexPair()
-          opened.push(near)
-          far.on('data', (bytes: Buffer) => {
-            if (bytes[0] === 0x10) far.write(connack())
-            if (bytes.includes(Buffer.of(0xe0, 0x00))) far.end()
-          })
-          far.on('error', () => undefined)
-          return near
-        }),
-      },
-      { reconnect: { backoff: () => 1 } },
-    )
-    await client.connect()
-    const again = new Promise<void>((resolve) => client.on('connect', () => resolve()))
-    opened[0]?.destroy(new Error('the line is dead'))
-    await within(again, 'the second connection')
-    await client.disconnect()
-    await pause(10)
-    expect([opened.length, opened.every(({ destroyed }) => destroyed)]).toEqual([2, true])
-  })
+it('a client: connects over a pair in memory, again after a loss, and leaves nothing open', async () => {
+  const opened: Duplex[] = []
+  const client = new Client(
+    {
+      url: 'pair://broker',
+      transport: duplexTransport(() => {
+        const [near, far] = duplexPair()
+        opened.push(near)
+        far.on('data', (bytes: Buffer) => {
+          if (bytes[0] === 0x10) far.write(connack())
+          if (bytes.includes(Buffer.of(0xe0, 0x00))) far.end()
+        })
+        far.on('error', () => undefined)
+        return near
+      }),
+    },
+    { reconnect: { backoff: () => 1 } },
+  )
+  await client.connect()
+  const again = new Promise<void>((resolve) => client.on('connect', () => resolve()))
+  opened[0]?.destroy(new Error('the line is dead'))
+  await within(again, 'the second connection')
+  await client.disconnect()
+  await pause(10)
+  expect([opened.length, opened.every(({ destroyed }) => destroyed)]).toEqual([2, true])
 })

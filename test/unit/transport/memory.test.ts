@@ -169,50 +169,48 @@ describe('memory knobs', () => {
   })
 })
 
-describe('memory where there is no setImmediate', () => {
-  it('takes one channel for all deliveries, each in a task of its own and in order; what was cut off is not delivered', async () => {
-    vi.stubGlobal('setImmediate', undefined)
-    let channels = 0
-    const Real = MessageChannel
-    vi.stubGlobal(
-      'MessageChannel',
-      class extends Real {
-        constructor() {
-          super()
-          channels += 1
-        }
-      },
-    )
-    const pairs = Array.from({ length: 20 }, () => memoryPair())
-    const order: string[] = []
-    let microtasks = 0
-    const ends = pairs.map(([near, far], index) => {
-      const from = new Recorder(near).open()
-      const to = new Recorder(far).open()
-      to.onEvent = () => {
-        order.push(`${to.parts.length}.${index}.${microtasks}`)
-        queueMicrotask(() => {
-          microtasks += 1
-        })
+it('memory where there is no setImmediate: takes one channel for all deliveries, each in a task of its own and in order; what was cut off is not delivered', async () => {
+  vi.stubGlobal('setImmediate', undefined)
+  let channels = 0
+  const Real = MessageChannel
+  vi.stubGlobal(
+    'MessageChannel',
+    class extends Real {
+      constructor() {
+        super()
+        channels += 1
       }
-      return { from, to }
-    })
-    for (const part of [1, 2])
-      for (const [index, { from }] of ends.entries()) from.write(Uint8Array.of(index, part))
-    ends[7]?.from.destroy()
-    await ends[19]?.to.until(() => ends[19]?.to.parts.length === 2)
-    expect(ends[7]?.to.parts).toEqual([])
-    expect(ends.map(({ to }) => to.parts.length)).toEqual(
-      ends.map((_, index) => (index === 7 ? 0 : 2)),
-    )
-    expect(ends[3]?.to.parts.map((bytes) => [...bytes])).toEqual([
-      [3, 1],
-      [3, 2],
-    ])
-    // Between two deliveries microtasks have their turn.
-    expect(new Set(order.map((each) => each.split('.')[2])).size).toBe(order.length)
-    expect(channels).toBeLessThanOrEqual(1)
+    },
+  )
+  const pairs = Array.from({ length: 20 }, () => memoryPair())
+  const order: string[] = []
+  let microtasks = 0
+  const ends = pairs.map(([near, far], index) => {
+    const from = new Recorder(near).open()
+    const to = new Recorder(far).open()
+    to.onEvent = () => {
+      order.push(`${to.parts.length}.${index}.${microtasks}`)
+      queueMicrotask(() => {
+        microtasks += 1
+      })
+    }
+    return { from, to }
   })
+  for (const part of [1, 2])
+    for (const [index, { from }] of ends.entries()) from.write(Uint8Array.of(index, part))
+  ends[7]?.from.destroy()
+  await ends[19]?.to.until(() => ends[19]?.to.parts.length === 2)
+  expect(ends[7]?.to.parts).toEqual([])
+  expect(ends.map(({ to }) => to.parts.length)).toEqual(
+    ends.map((_, index) => (index === 7 ? 0 : 2)),
+  )
+  expect(ends[3]?.to.parts.map((bytes) => [...bytes])).toEqual([
+    [3, 1],
+    [3, 2],
+  ])
+  // Between two deliveries microtasks have their turn.
+  expect(new Set(order.map((each) => each.split('.')[2])).size).toBe(order.length)
+  expect(channels).toBeLessThanOrEqual(1)
 })
 
 describe('memory hub', () => {

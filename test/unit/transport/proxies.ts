@@ -17,7 +17,6 @@ export interface Account {
 
 const agents = { http: HttpsProxyAgent, socks5h: SocksProxyAgent }
 
-/** A running proxy, and the connections of its clients. */
 export class RunningProxy {
   /** Connections so far. */
   total = 0
@@ -53,7 +52,6 @@ export class RunningProxy {
     return new agents[scheme](`${scheme}://${login}127.0.0.1:${this.port}`)
   }
 
-  /** Cuts the connections that are open. */
   cut(): void {
     for (const socket of this.#open) socket.destroy()
   }
@@ -108,7 +106,6 @@ const startSocksProxy: StartProxy = async (account) => {
   return proxy
 }
 
-/** The proxies by name. */
 export const proxies: Readonly<Record<string, StartProxy>> = {
   'HTTP CONNECT': startHttpProxy,
   SOCKS5: startSocksProxy,

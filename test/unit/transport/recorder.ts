@@ -4,7 +4,6 @@
 
 import type { Sink, Transport } from '../../../src/transport/transport.js'
 
-/** Records the calls of one transport. */
 export class Recorder implements Sink {
   readonly transport: Transport
   readonly violations: string[] = []

@@ -4,12 +4,10 @@ import type { Accept, Dial, Listener, Target, Transport } from '../../../src/tra
 import type { Pair } from './contract.js'
 import { Recorder } from './recorder.js'
 
-/** A target with defaults for everything but its URL. */
 export function target(url: string, parts: Partial<Omit<Target, 'url'>> = {}): Target {
   return { url: new URL(url), tls: {}, socket: {}, headers: {}, protocols: ['mqtt'], ...parts }
 }
 
-/** A signal that nobody aborts. */
 export const { signal: never } = new AbortController()
 
 /** What a recorder opens now is destroyed with the test. */
@@ -22,7 +20,6 @@ export function openedOver(transport: Transport): Recorder {
   return recorder
 }
 
-/** A connection that is dialled and open until the test ends. */
 export async function opened(
   dial: Dial,
   url: string,
@@ -50,7 +47,6 @@ export async function dialledPair(
   return { a, b: await far, cleanup: () => listener.close() }
 }
 
-/** The error that a promise rejects with. */
 export async function failure(
   promise: Promise<unknown>,
 ): Promise<Error & { code?: unknown; reason?: unknown; option?: unknown }> {

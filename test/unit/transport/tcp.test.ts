@@ -23,7 +23,6 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close()
 })
 
-/** A plain server under the test's own control, and its URL. */
 async function serve(onSocket: (socket: Socket) => void, allowHalfOpen = false): Promise<string> {
   const server = createServer({ allowHalfOpen }, (socket) => {
     sockets.push(socket)

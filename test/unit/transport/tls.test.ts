@@ -61,7 +61,6 @@ function tests(): void {
     for (const server of servers.splice(0)) await server.close()
   })
 
-  /** A TLS server that echoes, and its port. */
   async function serve(
     options: ServerOptions,
     onSocket: (socket: TLSSocket) => void = () => {},
@@ -116,69 +115,36 @@ function tests(): void {
       await echo('broker.test', await serve(named), { ca: ca.cert })
     })
 
-    it.each([
-      [
-        'another authority',
-        () => local,
-        () => ({ ca: otherCa.cert }),
-        'localhost',
-        /UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT/,
-      ],
-      [
-        'the authorities of the platform only',
-        () => local,
-        () => ({}),
-        'localhost',
-        /UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT/,
-      ],
-      [
-        'another name',
-        () => named,
-        () => ({ ca: ca.cert }),
-        'elsewhere.test',
-        /ERR_TLS_CERT_ALTNAME_INVALID/,
-      ],
-      [
-        'an address that it does not have',
-        () => named,
-        () => ({ ca: ca.cert }),
-        '127.0.0.1',
-        /ERR_TLS_CERT_ALTNAME_INVALID/,
-      ],
-      [
-        'its begin to come',
-        () => early,
-        () => ({ ca: ca.cert }),
-        'localhost',
-        /CERT_NOT_YET_VALID/,
-      ],
-      [
-        'its end in the past',
-        () => expired,
-        () => ({ ca: ca.cert }),
-        'localhost',
-        /CERT_HAS_EXPIRED/,
-      ],
-      [
-        'itself as its signer',
-        () => stranger,
-        () => ({ ca: ca.cert }),
-        'localhost',
-        /DEPTH_ZERO_SELF_SIGNED_CERT/,
-      ],
-    ] as const)(
+    const identities = () => ({ local, named, expired, early, stranger })
+    const unknown = /UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT/
+    const otherName = /ERR_TLS_CERT_ALTNAME_INVALID/
+
+    type Row = [
+      string,
+      keyof ReturnType<typeof identities>,
+      () => string | undefined,
+      string,
+      RegExp,
+    ]
+    it.each<Row>([
+      ['another authority', 'local', () => otherCa.cert, 'localhost', unknown],
+      ['the authorities of the platform only', 'local', () => undefined, 'localhost', unknown],
+      ['another name', 'named', () => ca.cert, 'elsewhere.test', otherName],
+      ['an address that it does not have', 'named', () => ca.cert, '127.0.0.1', otherName],
+      ['its begin to come', 'early', () => ca.cert, 'localhost', /CERT_NOT_YET_VALID/],
+      ['its end in the past', 'expired', () => ca.cert, 'localhost', /CERT_HAS_EXPIRED/],
+      ['itself as its signer', 'stranger', () => ca.cert, 'localhost', /DEPTH_ZERO_SELF_SIGNED/],
+    ])(
       'fails with the platform’s code for a certificate with %s',
-      async (_name, identity, tls, host, code) => {
-        const port = await serve(identity())
-        expect((await failure(dial(host, port, tls()))).code).toMatch(code)
-        const url = `wss://${host}:${port}`
-        expect(
-          (
-            await failure(
-              dialWebSocketNode(target(url, { tls: tls(), socket: { lookup } }), { signal: never }),
-            )
-          ).code,
-        ).toMatch(code)
+      async (_name, identity, authority, host, code) => {
+        const port = await serve(identities()[identity])
+        const trusted = authority()
+        const tls = trusted === undefined ? {} : { ca: trusted }
+        for (const [by, scheme] of [
+          [dialTls, 'mqtts'],
+          [dialWebSocketNode, 'wss'],
+        ] as const)
+          expect((await failure(dial(host, port, tls, by, scheme))).code).toMatch(code)
       },
     )
 

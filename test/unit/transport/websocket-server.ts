@@ -9,7 +9,6 @@ import type { Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { listening } from '../../support/servers.js'
 
-/** A server, its URL, and what it was asked. */
 export interface RawServer {
   readonly url: string
   readonly requests: IncomingMessage[]
@@ -78,7 +77,6 @@ function bytesOf(length: number): number[] {
   return [length >>> 24, (length >>> 16) & 255, (length >>> 8) & 255, length & 255]
 }
 
-/** A close frame. */
 export function closeFrame(code: number, reason: string): Buffer {
   return frame(8, Buffer.concat([Buffer.from([code >> 8, code & 255]), Buffer.from(reason)]))
 }

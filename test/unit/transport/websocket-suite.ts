@@ -7,7 +7,6 @@ import { pattern, type Recorder } from './recorder.js'
 import { failure, never, opened, target } from './targets.js'
 import { answer, closeFrame, frame, rawServer } from './websocket-server.js'
 
-/** Runs the cases. */
 export function websocketSuite(name: string, dial: Dial): void {
   describe(name, () => {
     /** Dials a server that sends these frames after the handshake. */

@@ -26,7 +26,6 @@ function withClass(name: string, given: unknown): void {
 withClass('the class of ws in place of the platform’s', NodeWebSocket)
 if (native) withClass('the platform’s own class', native)
 
-/** A WebSocket whose every move the test decides. */
 class FakeWebSocket {
   static last: FakeWebSocket
   binaryType = 'blob'

@@ -5,11 +5,9 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { binary } from '../../../src/wasm/binary.js'
 
-/** The compiler of the scanner, as the build uses it. */
 const { readSource, compile, moduleOf } = (await import(
   new URL('../../../.ci/wasm.mjs', import.meta.url).href
 )) as {
-  /** The AssemblyScript source. */
   readSource(): string
   /** WebAssembly of a source. Rejects with what does not compile. */
   compile(source: string): Promise<Uint8Array<ArrayBuffer>>

@@ -40,7 +40,6 @@ function askedEach(memory: Memory, deliveries: readonly Delivery[]): number[] {
   return calls
 }
 
-/** Walks what is left, and gives how many frames that were. */
 function walk(frames: WasmFrames): number {
   let count = 0
   while (frames.next()) count += 1
@@ -90,7 +89,6 @@ describe('the scanner is asked', () => {
   })
 })
 
-/** Frames of one connection, with this in the window. */
 function inWindow(
   memory: Memory,
   bytes: Uint8Array,
@@ -185,20 +183,18 @@ describe('frames', () => {
   })
 })
 
-describe('a scanner that fails', () => {
-  it('is not asked again, for any connection, and nothing is lost', () => {
-    const memory = instantiate()
-    const failing = vi.fn(() => {
-      throw new WebAssembly.RuntimeError('unreachable')
-    })
-    const Broken = memory.constructor as new (exports: object) => Memory
-    const broken = new Broken({ memory: { buffer: memory.window.bytes.buffer }, scan: failing })
-    const stream = [true, false].map((inPlace) => ({ bytes: many(30), inPlace }))
-    const expected = tellFramer(setting, stream)
-    for (const _connection of [1, 2]) {
-      expect(differs(expected, tellScanner(broken, setting, stream, always))).toBeUndefined()
-    }
-    expect(failing).toHaveBeenCalledTimes(1)
-    expect(broken.broken).toBe(true)
+it('a scanner that fails: is not asked again, for any connection, and nothing is lost', () => {
+  const memory = instantiate()
+  const failing = vi.fn(() => {
+    throw new WebAssembly.RuntimeError('unreachable')
   })
+  const Broken = memory.constructor as new (exports: object) => Memory
+  const broken = new Broken({ memory: { buffer: memory.window.bytes.buffer }, scan: failing })
+  const stream = [true, false].map((inPlace) => ({ bytes: many(30), inPlace }))
+  const expected = tellFramer(setting, stream)
+  for (const _connection of [1, 2]) {
+    expect(differs(expected, tellScanner(broken, setting, stream, always))).toBeUndefined()
+  }
+  expect(failing).toHaveBeenCalledTimes(1)
+  expect(broken.broken).toBe(true)
 })

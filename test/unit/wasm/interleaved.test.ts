@@ -3,7 +3,7 @@
  * between any two of its frames.
  */
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { WasmFrames, type Worth } from '../../../src/wasm/frames.js'
 import { always, differs, instantiate, sizeLimit, tellFramer } from './scanner.js'
 import { type Delivery, type Story, type Telling, tellStepwise } from './story.js'
@@ -65,31 +65,29 @@ function interleave(
   return all.map(({ story }) => story)
 }
 
-describe('connections that share a scanner', () => {
-  it('tell what each tells alone', { timeout: 60_000 }, () => {
-    const memory = instantiate()
-    let count = 0
-    const several = fc.array(streams, { minLength: 1, maxLength: 4 })
-    fc.assert(
-      fc.property(
-        several,
-        fc.array(fc.nat(11), { minLength: 1, maxLength: 20 }),
-        fc.constantFrom(always, undefined),
-        (given, turns, worth) => {
-          count += 1
-          interleave(memory, given, turns, worth).forEach((story, index) => {
-            const { setting, deliveries } = given[index] as Stream
-            expect(differs(tellFramer(setting, deliveries), story)).toBeUndefined()
-          })
-          expect([memory.owner === undefined, memory.broken]).toEqual([true, false])
-        },
-      ),
-      {
-        numRuns: 1_000_000,
-        interruptAfterTimeLimit: (seconds * 1000) / 2,
-        markInterruptAsFailure: false,
+it('connections that share a scanner: tell what each tells alone', { timeout: 60_000 }, () => {
+  const memory = instantiate()
+  let count = 0
+  const several = fc.array(streams, { minLength: 1, maxLength: 4 })
+  fc.assert(
+    fc.property(
+      several,
+      fc.array(fc.nat(11), { minLength: 1, maxLength: 20 }),
+      fc.constantFrom(always, undefined),
+      (given, turns, worth) => {
+        count += 1
+        interleave(memory, given, turns, worth).forEach((story, index) => {
+          const { setting, deliveries } = given[index] as Stream
+          expect(differs(tellFramer(setting, deliveries), story)).toBeUndefined()
+        })
+        expect([memory.owner === undefined, memory.broken]).toEqual([true, false])
       },
-    )
-    expect(count, 'inputs').toBeGreaterThan(30)
-  })
+    ),
+    {
+      numRuns: 1_000_000,
+      interruptAfterTimeLimit: (seconds * 1000) / 2,
+      markInterruptAsFailure: false,
+    },
+  )
+  expect(count, 'inputs').toBeGreaterThan(30)
 })

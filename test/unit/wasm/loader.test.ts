@@ -6,7 +6,6 @@ import type { FrameScanner } from '../../../src/wire/frames.js'
 import { differs, tellFramer } from './scanner.js'
 import { tell } from './story.js'
 
-/** The module, as if loaded for the first time. */
 async function fresh(): Promise<() => Promise<FrameScanner | undefined>> {
   vi.resetModules()
   return (await import('../../../src/wasm/index.js')).loadScanner

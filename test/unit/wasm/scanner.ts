@@ -25,7 +25,6 @@ export const always: Worth = {
   largestCopied: Number.POSITIVE_INFINITY,
 }
 
-/** How a stream is read. */
 export interface Setting {
   readonly protocolVersion: ProtocolVersion
   readonly maximumPacketSize: number
@@ -36,12 +35,10 @@ export interface Setting {
 /** Most bytes of packets other than PUBLISH. */
 export const sizeLimit = (type: number): number => (type === 4 || type === 13 ? 40 : 100)
 
-/** What the Framer makes of a stream. */
 export function tellFramer(setting: Setting, deliveries: Iterable<Delivery>): Story {
   return tell(new Framer({ ...setting, from: 'server', sizeLimit }), deliveries)
 }
 
-/** What the scanner makes of it. */
 export function tellScanner(
   memory: Memory,
   setting: Setting,
@@ -53,7 +50,6 @@ export function tellScanner(
   return tell(defect === undefined ? frames : framesWith(defect, frames), given, memory.window)
 }
 
-/** A source of frames that reads as the defect says. */
 function framesWith(defect: Defect, frames: WasmFrames): WasmFrames {
   const { decoded = (packet) => packet } = defect.make()
   const read: WasmFrames['read'] = (view, topics) => {

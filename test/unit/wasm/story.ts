@@ -82,7 +82,6 @@ function publishOf(view: PublishView, start: number): unknown {
   }
 }
 
-/** A stream being told, step by step. */
 export type Telling = Generator<'begins' | 'reads' | 'keeps' | 'ends', Story>
 
 /** Tells the stream. Stops at the first error, which is the last thing told. */

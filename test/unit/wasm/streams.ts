@@ -68,7 +68,6 @@ const lengths = weighted<number[]>(
   [1, fc.constantFrom(...odd)],
   [1, fc.array(byte, { maxLength: 5 })],
 )
-/** Nothing, seldom something. */
 const seldom = (weight: number, min: number, max: number) =>
   weighted([weight, fc.constant(0)], [1, fc.integer({ min, max })])
 /** Bytes that make a length longer than it needs to be; mostly none. */

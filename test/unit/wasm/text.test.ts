@@ -24,7 +24,6 @@ function* sequences(): Generator<number[]> {
   }
 }
 
-/** Which of the packets the scanner vouches for. */
 function accepted(memory: Memory, packets: readonly Uint8Array[]): boolean[] {
   const all = join(...packets)
   memory.window.bytes.set(all)

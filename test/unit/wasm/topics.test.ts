@@ -12,7 +12,6 @@ import { always, instantiate } from './scanner.js'
 const setting = { protocolVersion: 5, maximumPacketSize: 1 << 20 } as const
 const publish = (topic: string): Uint8Array => packet(0x30, field(topic), 0, 'x')
 
-/** What came in, by the names that the records have. */
 function namesOf(
   memory: Memory,
   frames: WasmFrames,
