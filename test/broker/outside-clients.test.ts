@@ -1,11 +1,14 @@
-/** The broker in memory on sockets, seen by a client of others: MQTT.js over TCP and WebSocket, on 5.0 and 3.1.1. */
+/** The broker in memory on sockets, seen by clients of others: MQTT.js over TCP and WebSocket, mosquitto's over TCP, on 5.0 and 3.1.1. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join as joined } from 'node:path'
 import mqtt, { type IClientOptions, type IPublishPacket, type MqttClient } from 'mqtt'
 import { afterEach, describe, expect, it } from 'vitest'
-import type { MemoryBrokerOptions } from '../../src/testing/index.js'
-import { MemoryBroker } from '../../src/testing/node.js'
+import type { BrokerEvents, MemoryBroker, MemoryBrokerOptions } from '../../src/testing/index.js'
+import { MemoryBroker as ServedBroker } from '../../src/testing/node.js'
 import { within } from '../real/waiting.js'
 
-let broker: MemoryBroker
+let broker: ServedBroker
 let urls: Readonly<Record<'TCP' | 'WebSocket', string>>
 const ends: (() => unknown)[] = []
 
@@ -14,11 +17,21 @@ afterEach(async () => {
 })
 
 async function start(options: MemoryBrokerOptions = {}): Promise<void> {
-  broker = new MemoryBroker(options)
+  broker = new ServedBroker(options)
   const { tcp, ws } = await broker.serve({ tcp: 0, ws: 0 })
   urls = { TCP: tcp?.url ?? '', WebSocket: ws?.url ?? '' }
   const made = broker
   ends.push(() => made.close())
+}
+
+function next<K extends keyof BrokerEvents>(type: K): Promise<BrokerEvents[K]> {
+  const event = new Promise<BrokerEvents[K]>((resolve) => {
+    const stop = (broker as MemoryBroker).on(type, (event) => {
+      stop()
+      resolve(event)
+    })
+  })
+  return within(event, type)
 }
 
 const numbers = Array.from({ length: 20 }, (_none, index) => String(index))
@@ -126,3 +139,101 @@ describe.each([
     expect(client.messages[0]?.[1].properties).toMatchObject(own)
   })
 })
+
+const folders = (process.env['PATH'] ?? '').split(delimiter)
+const isThere = ['mosquitto_pub', 'mosquitto_sub'].every((program) =>
+  folders.some((folder) => existsSync(joined(folder, program))),
+)
+
+it.runIf(process.env['CI'])('mosquitto’s clients are there', () => expect(isThere).toBe(true))
+
+describe.runIf(isThere).each(['mqttv5', 'mqttv311'])(
+  'mosquitto_pub and mosquitto_sub, %s',
+  (version) => {
+    type Ended = { readonly code: number | null; readonly out: string }
+
+    function run(program: 'mosquitto_pub' | 'mosquitto_sub', rest: string, input?: string) {
+      const { port } = new URL(urls.TCP)
+      const settings = ['-h', '127.0.0.1', '-p', port, '-V', version, ...rest.split(' ')]
+      const child: ChildProcess = spawn(program, settings, { stdio: 'pipe' })
+      ends.push(() => child.kill('SIGKILL'))
+      let out = ''
+      for (const stream of [child.stdout, child.stderr])
+        stream?.setEncoding('utf8').on('data', (text: string) => {
+          out += text
+        })
+      child.stdin?.end(input)
+      const ended = new Promise<Ended>((resolve) =>
+        child.once('close', (code) => resolve({ code, out })),
+      )
+      return { child, ended: within(ended, `${program} ${rest}`) }
+    }
+
+    const publish = (rest: string, input?: string) => run('mosquitto_pub', rest, input).ended
+
+    /** A subscriber, given when its subscription was granted. */
+    async function subscribe(rest: string) {
+      const granted = next('subscribe')
+      const started = run('mosquitto_sub', `-F %t|%q|%r|%p ${rest}`)
+      await granted
+      return started
+    }
+
+    it('publish and receive at each QoS in order, and keep a message', async () => {
+      await start()
+      await publish('-t events/kept -m x -r -q 1')
+      const subscriber = await subscribe('-C 61 -t events/# -q 2')
+      const input = `${numbers.join('\n')}\n`
+      for (const qos of [0, 1, 2])
+        expect(await publish(`-t events/a -q ${qos} -l`, input)).toEqual({ code: 0, out: '' })
+      const lines = [0, 1, 2].flatMap((qos) => numbers.map((text) => `events/a|${qos}|0|${text}\n`))
+      expect((await subscriber.ended).out).toBe(`events/kept|1|1|x\n${lines.join('')}`)
+      expect(broker.violations).toEqual([])
+    })
+
+    it('resume a session, share, have a will, and are refused', async () => {
+      await start({ authenticate: ({ username }) => username !== 'no' })
+      const kept = '-C 1 -i kept -c -t jobs -q 2'
+      const left = next('disconnect')
+      const first = await subscribe(kept)
+      broker.publish({ topic: 'jobs', payload: 'one', qos: 2 })
+      expect((await first.ended).out).toBe('jobs|2|0|one\n')
+      await left
+      await publish('-t jobs -q 2 -m two')
+      expect((await run('mosquitto_sub', `-F %p ${kept}`).ended).out).toBe('two\n')
+      const members = [await subscribe('-C 1 -t $share/g/w'), await subscribe('-C 1 -t $share/g/w')]
+      for (const payload of ['1', '2']) broker.publish({ topic: 'w', payload })
+      const shared = await Promise.all(members.map(async ({ ended }) => (await ended).out))
+      expect(shared).toEqual(['w|0|0|1\n', 'w|0|0|2\n'])
+      const watcher = await subscribe('-C 1 -t will')
+      const dies = await subscribe('-t never --will-topic will --will-payload gone')
+      dies.child.kill('SIGKILL')
+      expect((await watcher.ended).out).toBe('will|0|0|gone\n')
+      const { code, out } = await publish('-t t -m x -u no')
+      expect([code === 0, out]).toEqual([false, expect.stringMatching(/authori[sz]ed/i)])
+    })
+
+    if (version !== 'mqttv5') return
+
+    it('carry the properties of a message, and keep to the limits', async () => {
+      await start({ maximumQoS: 1, maximumPacketSize: 500 })
+      const granted = next('subscribe')
+      const wanted = '-C 1 -t t -F %P|%C|%R|%D|%E|%S -D subscribe subscription-identifier 17'
+      const subscriber = run('mosquitto_sub', wanted)
+      await granted
+      const properties = [
+        'user-property b 1',
+        'user-property a 2',
+        'content-type text/plain',
+        'response-topic back',
+        'correlation-data xyz',
+        'message-expiry-interval 600',
+      ]
+      await publish(`-t t -m x ${properties.map((each) => `-D publish ${each}`).join(' ')}`)
+      expect((await subscriber.ended).out).toBe('b:1 a:2|text/plain|back|xyz|600|17\n')
+      expect((await publish('-t t -q 2 -m x')).out).toMatch(/QoS not supported/)
+      await publish(`-t t -q 1 -m ${'x'.repeat(600)}`)
+      expect([broker.accepted.length, broker.violations]).toEqual([1, []])
+    })
+  },
+)

@@ -1,6 +1,5 @@
 /** What a page owes to those who use it with a keyboard, a screen reader or weak eyes, asked of the page itself. */
 import type { Page } from 'playwright-core'
-import { expect } from 'vitest'
 
 /** Roles of what one can use, or must be told of. */
 const named = new Set([
@@ -19,7 +18,7 @@ const named = new Set([
 ])
 
 /** Roles of everything that should have a name and has none, as the browser computes names. */
-async function nameless(page: Page): Promise<string[]> {
+export async function nameless(page: Page): Promise<string[]> {
   const session = await page.context().newCDPSession(page)
   const { nodes } = await session.send('Accessibility.getFullAXTree')
   await session.detach()
@@ -31,7 +30,7 @@ async function nameless(page: Page): Promise<string[]> {
 }
 
 /** Texts that stand out from their ground by less than 4.5 to 1, with how much it is. */
-async function faint(page: Page): Promise<string[]> {
+export async function faint(page: Page): Promise<string[]> {
   const [checked, found] = await page.evaluate(() => {
     type Colour = readonly [number, number, number, number]
     const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true })
@@ -97,7 +96,7 @@ async function faint(page: Page): Promise<string[]> {
 }
 
 /** What has no visible focus among so many stops of the Tab key. */
-async function unseenFocus(page: Page, stops: number): Promise<string[]> {
+export async function unseenFocus(page: Page, stops: number): Promise<string[]> {
   const unseen: string[] = []
   for (let stop = 0; stop < stops; stop++) {
     await page.keyboard.press('Tab')
@@ -114,24 +113,6 @@ async function unseenFocus(page: Page, stops: number): Promise<string[]> {
   return unseen
 }
 
-const tooWide = (page: Page): Promise<number> =>
+/** Pixels by which the page is wider than its window. */
+export const tooWide = (page: Page): Promise<number> =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
-
-/** Every control has a name, every text its contrast in both colours, every focus of so many its outline, and nothing sticks out at these widths. */
-export async function expectAccessible(
-  page: Page,
-  stops: number,
-  widths: readonly number[] = [],
-): Promise<void> {
-  expect(await nameless(page)).toEqual([])
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme })
-    expect([colorScheme, await faint(page)]).toEqual([colorScheme, []])
-  }
-  expect(await unseenFocus(page, stops)).toEqual([])
-  expect(await tooWide(page)).toBe(0)
-  for (const width of widths) {
-    await page.setViewportSize({ width, height: 740 })
-    expect([width, await tooWide(page)]).toEqual([width, 0])
-  }
-}

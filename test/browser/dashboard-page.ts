@@ -2,6 +2,7 @@
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { eventually } from '../real/waiting.js'
 
+/** An open dashboard. */
 export class DashboardPage {
   readonly page: Page
   /** What the page or the browser complained of. */
@@ -16,6 +17,7 @@ export class DashboardPage {
     page.on('request', (request) => this.requests.push(request.url()))
   }
 
+  /** Opens it in a context of its own. */
   static async open(
     browser: Browser,
     address: string,
@@ -47,6 +49,7 @@ export class DashboardPage {
     })
   }
 
+  /** The figures at the top, by name. */
   figures(): Promise<Record<string, string>> {
     return this.page.evaluate(() => {
       const pairs = [...document.querySelectorAll('#figures > div')].map((pair) =>
@@ -56,6 +59,7 @@ export class DashboardPage {
     })
   }
 
+  /** The texts of a column of the table, as it is on the screen. */
   column(name: string): Promise<string[]> {
     return this.at(`#rows td.${name}`).allTextContents()
   }

@@ -5,15 +5,17 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
-import { exampleModule, Program } from '../package/examples/program.js'
+import { MemoryBroker } from '../../src/testing/node.js'
+import { dashboard } from '../package/examples/dashboard.js'
+import { Program } from '../package/examples/program.js'
 import { requireDist } from '../package/fixture.js'
 import { type Broker, startAedes } from '../real/brokers.js'
 import { eventually } from '../real/waiting.js'
-import { expectAccessible } from './accessible.js'
+import { faint, nameless, tooWide, unseenFocus } from './accessible.js'
 import { driven, withChromium } from './chromium.js'
 import { DashboardPage } from './dashboard-page.js'
 
-const { serveDashboard } = await exampleModule('dashboard/serve.js')
+const { serveDashboard } = await dashboard('serve.js')
 
 withChromium(() => {
   let browser: Browser
@@ -102,6 +104,45 @@ withChromium(() => {
       expect(await open.at('#negotiated').textContent()).toContain('plant/#: QoS 1')
       const elsewhere = open.requests.filter((url) => !url.startsWith(site.origin))
       expect(elsewhere).toEqual([])
+    })
+
+    it('hides a line from the legend, sorts and filters with the keyboard', async () => {
+      await start('legend/#')
+      await telemetry('legend')
+      const first = open.at('#chart-0 .legend button').first()
+      await first.focus()
+      await open.page.keyboard.press('Enter')
+      expect(await first.getAttribute('aria-pressed')).toBe('false')
+      await eventually(async () => (await open.lines('chart-0')) === 3, '3 lines')
+      await open.close()
+      await start('table/#')
+      for (const [topic, count] of Object.entries({ 'table/b': 1, 'table/a': 3, 'table/c': 2 }))
+        for (let each = 0; each < count; each++) await send(topic, `${topic} says ${each}`)
+      await open.shows('#found', '3 topics')
+      await eventually(
+        async () => (await rows()).join() === 'table/a,table/b,table/c',
+        'topics in order',
+      )
+      await open.button('Count').focus()
+      await open.page.keyboard.press('Enter')
+      // The page draws when it has the time, and counts may still rise.
+      await eventually(
+        async () => (await rows()).join() === 'table/b,table/c,table/a',
+        'the fewest first',
+      )
+      await open.page.keyboard.press('Enter')
+      await eventually(
+        async () => (await rows()).join() === 'table/a,table/c,table/b',
+        'the most first',
+      )
+      expect(await open.at('th.count').getAttribute('aria-sort')).toBe('descending')
+      await open.at('#search').focus()
+      await open.page.keyboard.type('C SAYS')
+      await eventually(
+        async () => (await rows()).join() === 'table/c',
+        'the one that was looked for',
+      )
+      expect(await open.at('#found').textContent()).toBe('1 of 3 topics.')
     })
 
     it('publishes and shows the receipt, or the typed error and what became of the message', async () => {
@@ -195,6 +236,142 @@ withChromium(() => {
     })
   })
 
+  describe('what a person chooses', () => {
+    const url = (): string => broker.urls.WebSocket ?? ''
+    const field = (label: string) => open.at('#connect').getByLabel(label)
+
+    it('another filter leaves no topic, no message and no chart of the one before', async () => {
+      await start('old/#')
+      await sender.publish('old/a', '{"heat":1}', { qos: 1 })
+      await eventually(async () => (await rows()).join() === 'old/a', 'the topic')
+      await open.button('old/a').click()
+      await open.shows('#payload', '"heat": 1')
+      await field('Topic filter').fill('new/#')
+      await open.button('Connect').click()
+      await eventually(async () => (await rows()).length === 0, 'an empty table')
+      await open.shows('#inspected', 'Choose a topic')
+      expect(await open.at('#message').isHidden()).toBe(true)
+      await open.shows('#negotiated', 'new/#: QoS')
+      await sender.publish('new/b', '{"cold":1}', { qos: 1 })
+      await eventually(async () => (await rows()).join() === 'new/b', 'the topic of the new filter')
+      expect(await open.at('.chart option').allTextContents()).not.toContain('heat')
+    })
+
+    it('draws a number that is clicked, also with the keyboard', async () => {
+      await start('draw/#')
+      const send = (level: number) =>
+        sender.publish('draw/tank', JSON.stringify({ a: 1, b: 2, inside: { level }, name: 'x7' }), {
+          qos: 1,
+        })
+      await send(1)
+      await open.button('draw/tank').click()
+      await eventually(
+        async () => (await open.at('#chart-1 select').inputValue()) === 'b',
+        'the fields that are drawn unasked',
+      )
+      await open.at('#payload button').nth(2).click()
+      await open.shows('#payload-note', 'inside.level of draw/tank is in chart 1.')
+      expect(await open.at('#chart-0 select').inputValue()).toBe('inside.level')
+      await send(2)
+      await send(5)
+      await eventually(async () => (await open.lines('chart-0')) === 1, 'a line')
+      expect(await open.at('#payload button').count()).toBe(3)
+      await open.at('#payload button').first().focus()
+      await open.page.keyboard.press('Enter')
+      await open.shows('#payload-note', 'a of draw/tank is in chart 2.')
+      expect(await open.at('#chart-1 select').inputValue()).toBe('a')
+    })
+
+    it('a message that is kept until it is delivered waits for the broker, with its progress in sight; QoS 0 is refused, and what waits can be given up', async () => {
+      const memory = new MemoryBroker()
+      const first = await memory.serve({ ws: 0 })
+      afterAll(() => memory.close())
+      const arrived: string[] = []
+      memory.on(
+        'publish',
+        ({ message }) => void arrived.push(new TextDecoder().decode(message.payload)),
+      )
+      open = await DashboardPage.open(
+        browser,
+        site.address({ url: first.urls[0] ?? '', topic: 'kept/#', publish: 'kept/note' }),
+      )
+      await open.shows('#state', 'Connected to')
+      const form = open.at('#publish')
+      await form.getByLabel('Content type').fill('text/plain')
+      const publish = async (text: string): Promise<void> => {
+        await form.getByLabel('Payload').fill(text)
+        await open.button('Publish').click()
+      }
+      expect(await open.at('#queue').isHidden()).toBe(true)
+      await form.getByLabel('keep until delivered').check()
+      await publish('now')
+      await open.shows('#receipts .done', 'PUBACK')
+      await open.shows('#queue', /^\s*0 pending, 0 in flight, 0 B, \d\.\d\/s, 1 delivered/)
+      await first.close()
+      await open.shows('#state', 'Reconnecting')
+      for (const text of ['one', 'two', 'three']) await publish(text)
+      await open.shows('#queue', /3 pending, 0 in flight, \d+ B, .*1 delivered/)
+      await open.shows('#receipts .waiting', 'kept as number')
+      const second = await memory.serve({ ws: first.ws?.port })
+      await open.shows('#queue', '4 delivered')
+      await eventually(() => arrived.join() === 'now,one,two,three', 'four messages')
+      await form.getByLabel('QoS').selectOption('0')
+      await publish('unkept')
+      await open.shows('#receipts .failed', 'ERR_QOS0_NOT_QUEUEABLE')
+      await form.getByLabel('QoS').selectOption('2')
+      await second.close()
+      await open.shows('#state', 'Reconnecting')
+      await publish('needless')
+      await open.shows('#queue', '1 pending')
+      await open.button('Give up').click()
+      await open.shows('#receipts .failed', 'ERR_DROPPED')
+      await open.shows('#queue', /0 pending, .* 1 given up/)
+    })
+
+    it('connections of before can be chosen after the page was loaded anew, without a password, and be forgotten', async () => {
+      open = await DashboardPage.open(browser, site.origin)
+      expect(await open.at('.recent').isHidden()).toBe(true)
+      await open.page.goto(site.address({ url: url(), topic: 'first/#' }))
+      await open.shows('#state', 'Connected to')
+      await field('User name').fill('ann')
+      await field('Password').fill('canary')
+      await field('Topic filter').fill('second/#')
+      await field('QoS').selectOption('2')
+      await open.button('Connect').click()
+      await open.shows('#negotiated', 'second/#: QoS 2')
+      await field('Topic filter').fill('third/#')
+      await open.button('Connect').click()
+      await open.shows('#negotiated', 'third/#: QoS')
+      expect(
+        await open.page.evaluate(() =>
+          JSON.stringify({ ...localStorage, ...sessionStorage, at: location.href }),
+        ),
+      ).not.toContain('canary')
+      await open.page.goto(site.origin)
+      const list = field('Last connections')
+      expect(await list.locator('option').allTextContents()).toEqual([
+        'choose …',
+        `third/# at ${url()} as ann`,
+        `second/# at ${url()} as ann`,
+        `first/# at ${url()}`,
+        'forget them',
+      ])
+      await list.selectOption({ index: 2 })
+      expect(await field('Broker').inputValue()).toBe(url())
+      expect(await field('Topic filter').inputValue()).toBe('second/#')
+      expect(await field('User name').inputValue()).toBe('ann')
+      expect(await field('QoS').inputValue()).toBe('2')
+      expect(await field('Password').inputValue()).toBe('')
+      await list.selectOption('forget them')
+      expect(await open.at('.recent').isHidden()).toBe(true)
+      expect(
+        await open.page.evaluate(() =>
+          Object.keys(localStorage).filter((key) => key.includes('connection')),
+        ),
+      ).toEqual([])
+    })
+  })
+
   describe('hostile messages', () => {
     const markup = '<img src=x onerror="globalThis.caught=1"><script>globalThis.caught=1</script>'
     const left = '\u202e'
@@ -237,27 +414,41 @@ withChromium(() => {
       expect(await open.at('body').textContent()).not.toContain(left)
       const shown = await open.column('topic')
       expect(shown).toContain(`evil/${markup}`)
+      expect(await tooWide(open.page)).toBe(0)
     })
   })
 
-  it('every control has a name, every text its contrast, every focus its outline, and nothing is too wide', async () => {
-    await start('all/#', { reducedMotion: 'reduce' })
-    await telemetry('all')
-    await eventually(async () => (await rows()).length === 4, 'topics')
-    await open.at('#rows button').first().click()
-    await open.button('Publish').click()
-    await open.shows('#receipts .done', 'PUBACK')
-    await open.page.getByLabel('Topic', { exact: true }).fill('#')
-    await open.button('Publish').click()
-    await open.shows('#receipts .failed', 'ERR_')
-    await open.at('#chart-0 .legend button').last().click()
-    await open.at('h1').click()
-    await expectAccessible(open.page, 25, [320, 700, 1280])
+  describe.each(['light', 'dark'] as const)('for everybody, in %s', (colorScheme) => {
+    it('every control has a name, every text its contrast, every focus its outline, and nothing is too wide', async () => {
+      await start('all/#', { colorScheme, reducedMotion: 'reduce' })
+      await telemetry('all')
+      await eventually(async () => (await rows()).length === 4, 'topics')
+      await open.at('#rows button').first().click()
+      await open.button('Publish').click()
+      await open.shows('#receipts .done', 'PUBACK')
+      await open.page.getByLabel('Topic', { exact: true }).fill('#')
+      await open.button('Publish').click()
+      await open.shows('#receipts .failed', 'ERR_')
+      await open.at('#chart-0 .legend button').last().click()
+      expect(await nameless(open.page)).toEqual([])
+      expect(await faint(open.page)).toEqual([])
+      const ground = await open.page.evaluate(
+        'getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]',
+      )
+      expect(Number(ground) > 128).toBe(colorScheme === 'light')
+      await open.at('h1').click()
+      expect(await unseenFocus(open.page, 25)).toEqual([])
+      for (const width of [320, 700, 1280]) {
+        await open.page.setViewportSize({ width, height: 740 })
+        expect([width, await tooWide(open.page)]).toEqual([width, 0])
+      }
+    })
   })
 
   describe('npm start', () => {
     const page = /^Dashboard +(http:\S+)$/m
 
+    /** Starts the demo, and opens the page that it prints. */
     async function demo(args: string, url?: string): Promise<Program> {
       const program = new Program('demo/main.js', args.split(' '), url)
       await program.prints('Stop with')
@@ -295,5 +486,19 @@ withChromium(() => {
       expect(code).toBe(0)
       await open.shows('#state', 'Reconnecting')
     })
+  })
+
+  it('the theme is chosen, and remembered', async () => {
+    await start('theme/#', { colorScheme: 'light' })
+    const scheme = () => open.page.evaluate('getComputedStyle(document.body).backgroundColor')
+    const light = await scheme()
+    await open.page.locator('#theme').selectOption('dark')
+    const dark = await scheme()
+    expect(dark).not.toBe(light)
+    await open.page.reload()
+    await open.shows('#state', 'Connected')
+    expect(await scheme()).toBe(dark)
+    await open.page.locator('#theme').selectOption('auto')
+    expect(await scheme()).toBe(light)
   })
 })

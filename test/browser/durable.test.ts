@@ -1,6 +1,6 @@
 /**
- * Sessions and queues of a page, in IndexedDB of a Chromium that keeps it: a reload in the middle, a quota, and a database that is deleted underneath.
- * The other end counts what arrives, and how often.
+ * Sessions and queues of a page, in IndexedDB of a Chromium that keeps it: a reload in the middle, a killed renderer, two tabs on one store, and a database
+ * that is deleted underneath. The other end counts what arrives, and how often.
  */
 import type { Page } from 'playwright-core'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -11,6 +11,7 @@ import { withChromium } from './chromium.js'
 import { browserAndSite } from './setting.js'
 import { serveSite } from './site.js'
 
+/** An entry of a page's diary. */
 interface Entry {
   readonly type: string
   readonly [field: string]: unknown
@@ -26,6 +27,14 @@ interface Opening {
 
 const texts = (count: number, word = 'text'): string[] =>
   Array.from({ length: count }, (_, at) => `${word} ${at}`)
+
+/** The process of a page ends, without a word. */
+async function kill(page: Page): Promise<void> {
+  const session = await page.context().newCDPSession(page)
+  const crashed = new Promise((resolve) => page.once('crash', resolve))
+  void session.send('Page.crash').catch(() => undefined)
+  await crashed
+}
 
 withChromium(() => {
   const setting = browserAndSite()
@@ -187,6 +196,25 @@ withChromium(() => {
       await eventually(async () => (await call<number>(page, 'size')) === 0, 'an empty queue')
     })
 
+    it('a tab that is killed while it delivers is followed by the one that waits: everything arrives, once', {
+      timeout: 90_000,
+    }, async () => {
+      const first = await start(opening)
+      const second = await tab()
+      const waiting = call(second, 'open', { ...opening, lock: 'wait' })
+      closeGate()
+      expect(await call(first, 'enqueue', texts(400), 2)).toBe(400)
+      gate?.open()
+      gate = undefined
+      await eventually(() => arrived.length > 10, 'some messages')
+      expect(await second.evaluate('tab.diary.length')).toBe(0)
+      await kill(first)
+      expect(await waiting).toBe('open')
+      expect(arrived.length).toBeLessThan(400)
+      expect(await arrivals(400)).toEqual(texts(400))
+      await eventually(async () => (await call<number>(second, 'size')) === 0, 'an empty queue')
+    })
+
     it.each([
       // Chromium deletes on a quota that is used up, and puts nothing, however small.
       [1, 'drains', 8_000_000],
@@ -266,6 +294,7 @@ withChromium(() => {
     })
   })
 
+  /** Records of publishes in flight. */
   function stored(page: Page): Promise<number> {
     return page.evaluate(
       (database) =>

@@ -23,6 +23,7 @@ withChromium(() => {
       await other.close()
     })
 
+    /** A connected page with another one in front of it. */
     async function hidden(keepAlive?: number): Promise<void> {
       count += 1
       stay = await Stay.open(

@@ -109,6 +109,14 @@ withChromium(() => {
       },
     )
 
+    it('closed without a word: the broker hears of it, and publishes the will', async () => {
+      const wills = await both.client.subscribe(`life-${count + 1}/will`, { qos: 1 })
+      const page = await stay()
+      await page.page.close()
+      expect((await take(wills, 'the will')).text()).toBe('gone')
+      await eventually(() => page.tap.links[0]?.closed, 'the end of the connection')
+    })
+
     it('a second tab with the same client id: the first stops with a typed error, and there is no war', async () => {
       const first = await stay()
       const second = await Stay.open(
@@ -140,6 +148,18 @@ withChromium(() => {
       await page.until('message')
       expect(page.tap.connects).toBe(1)
       expect(page.tap.links[0]?.count('pingreq')).toBe(1)
+    })
+
+    it('the broker hangs up on a frozen page: dialled at once when resumed', async () => {
+      const page = await stay()
+      await page.lifecycle('frozen')
+      page.tap.links[0]?.cut()
+      await send(page, 'kept')
+      await page.lifecycle('active')
+      const diary = await page.until('message')
+      expect(between(diary, 'resume', 'connect')).toBeLessThan(2000)
+      expect(diary.findLast(({ type }) => type === 'message')?.text).toBe('kept')
+      expect(page.tap.connects).toBe(2)
     })
   })
 })

@@ -1,6 +1,6 @@
 /**
  * The form of the examples that works offline, in a Chromium that keeps what pages store: notes typed without a broker survive a reload in the middle and a
- * closed tab, and arrive once.
+ * closed tab, and arrive once; a second tab waits; a database that is deleted is told of.
  */
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -10,7 +10,7 @@ import { type Client, connect } from '../../src/client/node.js'
 import { MemoryBroker } from '../../src/testing/node.js'
 import { requireDist, root } from '../package/fixture.js'
 import { eventually } from '../real/waiting.js'
-import { expectAccessible } from './accessible.js'
+import { faint, nameless, tooWide, unseenFocus } from './accessible.js'
 import { PlainBrowser, withChromium } from './chromium.js'
 
 interface Form {
@@ -21,6 +21,7 @@ interface Form {
   stop(): Promise<void>
 }
 
+/** A tab with the form. */
 class Tab {
   readonly page: Page
   readonly complaints: string[] = []
@@ -57,6 +58,7 @@ class Tab {
     )
   }
 
+  /** The places of notes in a list. */
   places(list: 'waiting' | 'delivered'): Promise<string[]> {
     return this.at(`#${list} li strong`).allTextContents()
   }
@@ -122,6 +124,16 @@ withChromium(() => {
     tab.page.evaluate('navigator.serviceWorker.ready.then(() => true)')
 
   describe('the offline form', () => {
+    it('delivers a note at once where there is a broker', async () => {
+      const tab = await open()
+      await tab.shows('#state', 'Connected')
+      await tab.save('pump')
+      await tab.has('delivered', ['pump'])
+      await tab.has('waiting', [])
+      await assertArrived('pump')
+      expect(tab.complaints).toEqual([])
+    })
+
     it('notes typed offline survive a reload in the middle and a closed tab, and arrive once when the broker is back', async () => {
       await form.brokerGoes()
       const first = await open()
@@ -173,6 +185,41 @@ withChromium(() => {
       await assertArrived('roof')
     })
 
+    it('the second tab waits for the first, says so, and takes over with all that waits', async () => {
+      await form.brokerGoes()
+      const first = await open()
+      await first.save('crane')
+      const second = await open()
+      await second.shows('#state', 'Another tab has the form open')
+      expect(await second.page.getByLabel('Place').isDisabled()).toBe(true)
+      await first.page.close()
+      await second.shows('#state', 'No connection')
+      await second.has('waiting', ['crane'])
+      await second.save('hook')
+      await form.brokerComes()
+      await second.has('delivered', ['hook', 'crane'])
+      await assertArrived('crane', 'hook')
+    })
+
+    it('tells when the database is deleted: what is lost stays in sight, nothing is taken, and it starts again', async () => {
+      await form.brokerGoes()
+      const tab = await open()
+      await tab.save('ladder')
+      await tab.has('waiting', ['ladder'])
+      await tab.page.evaluate("void indexedDB.deleteDatabase('mqwire:offline-form')")
+      await tab.shows('#problem', 'The browser has deleted the notes that were kept here')
+      await tab.shows('#state', 'Stopped')
+      expect(await tab.places('waiting')).toEqual(['ladder'])
+      expect(await tab.page.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true)
+      await tab.page.getByRole('button', { name: 'Start again' }).click()
+      await tab.shows('#state', 'No connection')
+      await tab.has('waiting', [])
+      await tab.save('bridge')
+      await form.brokerComes()
+      await tab.has('delivered', ['bridge'])
+      await assertArrived('bridge')
+    })
+
     it('shows a note that the broker refuses, sends it again, and deletes it', async () => {
       let verdict: true | number = 0x87
       await form.stop()
@@ -206,7 +253,13 @@ withChromium(() => {
       await tab.save('another')
       await eventually(async () => (await tab.places('waiting')).length === 2, 'two notes')
       await tab.at('summary').click()
-      await expectAccessible(tab.page, 6)
+      expect(await nameless(tab.page)).toEqual([])
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await tab.page.emulateMedia({ colorScheme })
+        expect(await faint(tab.page)).toEqual([])
+      }
+      expect(await tooWide(tab.page)).toBe(0)
+      expect(await unseenFocus(tab.page, 6)).toEqual([])
       await form.brokerComes()
       await tab.has('waiting', [])
     })

@@ -5,14 +5,41 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocketServer } from 'ws'
 import { type Broker, startAedes } from '../real/brokers.js'
 import { selfSigned } from '../support/certificates.js'
-import { closed, listening } from '../support/servers.js'
+import { listening } from '../support/servers.js'
 import { withChromium } from './chromium.js'
 import { drivenAndSite } from './setting.js'
 import { type Site, serveSite } from './site.js'
 
+const connack = Uint8Array.of(0x20, 3, 0, 0, 0)
+
+/** A WebSocket server that ends connections so: at the first packet (`/before`), or at the next one after CONNACK (`/after`). */
+async function startClosing(
+  code: number,
+  reason: string,
+): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> {
+  const server = createServer()
+  const sockets = new WebSocketServer({ server })
+  sockets.on('connection', (socket, { url }) => {
+    socket.once('message', () => {
+      if (url === '/before') return socket.close(code, reason)
+      socket.send(connack)
+      socket.once('message', () => socket.close(code, reason))
+    })
+  })
+  const port = await listening(server)
+  return {
+    url: `ws://127.0.0.1:${port}`,
+    async stop() {
+      for (const socket of sockets.clients) socket.terminate()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
 withChromium(() => {
   const setting = drivenAndSite()
   let page: Page
+  /** What the page or the browser complained of. */
   const complaints: string[] = []
   afterEach(() => page.close())
 
@@ -88,24 +115,43 @@ withChromium(() => {
       })
       expect(complaints).toEqual([])
     })
+
+    it('goes to the machine itself, as the browser allows', async () => {
+      const broker = await startAedes()
+      try {
+        await open(`${secure.origin}/pages/policies.html`)
+        expect(await ask('scanner', { url: broker.urls.WebSocket, name: 'local' })).toMatchObject({
+          text: 'read',
+        })
+      } finally {
+        await broker.stop()
+      }
+    })
   })
 
-  it('a server closes with 4401 and a reason: both are in the cause of the event, and of what closed the client', async () => {
+  describe('a server that closes with 4401 and a reason', () => {
     const cause = { code: 4401, reason: 'expired' }
-    const server = createServer()
-    new WebSocketServer({ server }).on('connection', (socket) => {
-      socket.once('message', () => {
-        socket.send(Uint8Array.of(0x20, 3, 0, 0, 0))
-        socket.once('message', () => socket.close(cause.code, cause.reason))
+    let server: Awaited<ReturnType<typeof startClosing>>
+    beforeAll(async () => {
+      server = await startClosing(cause.code, cause.reason)
+      return () => server.stop()
+    })
+
+    it('before CONNACK: both are in the cause of the error', async () => {
+      await open(`${setting.site.origin}/pages/policies.html`)
+      expect(await ask('refused', { url: `${server.url}/before` })).toMatchObject({
+        code: 'ERR_CONNECT_FAILED',
+        cause,
       })
     })
-    const url = `ws://127.0.0.1:${await listening(server)}`
-    try {
+
+    it('after CONNACK: both are in the cause of the event, and of what closed the client', async () => {
       await open(`${setting.site.origin}/pages/policies.html`)
       const error = { code: 'ERR_CONNECTION_LOST', cause }
-      expect(await ask('ended', { url })).toMatchObject({ lost: error, closed: error })
-    } finally {
-      await closed(server)
-    }
+      expect(await ask('ended', { url: `${server.url}/after` })).toMatchObject({
+        lost: error,
+        closed: error,
+      })
+    })
   })
 })

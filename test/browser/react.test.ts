@@ -13,7 +13,7 @@ import { requireDist, root } from '../package/fixture.js'
 import { brokerAndClient } from '../real/broker-and-client.js'
 import { startAedes } from '../real/brokers.js'
 import { eventually } from '../real/waiting.js'
-import { expectAccessible } from './accessible.js'
+import { faint, nameless, tooWide, unseenFocus } from './accessible.js'
 import { withChromium } from './chromium.js'
 import { drivenAndSite } from './setting.js'
 import { Tap } from './tap.js'
@@ -241,7 +241,13 @@ withChromium(() => {
         await sender.publish('react/number', `${number} is a number`)
       await sender.disconnect()
       await page.getByText('19 is a number').waitFor()
-      await expectAccessible(page, 4)
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme })
+        expect(await faint(page)).toEqual([])
+      }
+      expect(await nameless(page)).toEqual([])
+      expect(await unseenFocus(page, 4)).toEqual([])
+      expect(await tooWide(page)).toBe(0)
     })
   })
 })
@@ -263,25 +269,27 @@ clearTimeout(setTimeout(() => undefined, 1000))
 require('node:net').connect(1, '127.0.0.1').on('error', () => console.log(JSON.stringify({ html, loaded, rendered, control: opened })))
 `
 
-it('the React hooks on a server: importing and rendering opens no socket and sets no timer; the process ends by itself', async () => {
-  await requireDist()
-  const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-react-'))
-  try {
-    const file = path.join(folder, 'server.cjs')
-    await writeFile(file, counted + (await bundled(onServer, 'node')))
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [file], {
-      timeout: 10_000,
-    })
-    const { html, loaded, rendered, control } = JSON.parse(stdout) as Record<
-      string,
-      string | string[]
-    >
-    expect(stderr).toBe('')
-    expect(html).toContain('Client: <!-- -->idle')
-    expect([loaded, rendered]).toEqual([[], []])
-    // They would have been seen.
-    expect(control).toEqual(expect.arrayContaining(['Timeout', 'TCPWRAP']))
-  } finally {
-    await rm(folder, { recursive: true })
-  }
+describe('the React hooks on a server', () => {
+  it('importing and rendering opens no socket and sets no timer; the process ends by itself', async () => {
+    await requireDist()
+    const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-react-'))
+    try {
+      const file = path.join(folder, 'server.cjs')
+      await writeFile(file, counted + (await bundled(onServer, 'node')))
+      const { stdout, stderr } = await promisify(execFile)(process.execPath, [file], {
+        timeout: 10_000,
+      })
+      const { html, loaded, rendered, control } = JSON.parse(stdout) as Record<
+        string,
+        string | string[]
+      >
+      expect(stderr).toBe('')
+      expect(html).toContain('Client: <!-- -->idle')
+      expect([loaded, rendered]).toEqual([[], []])
+      // They would have been seen.
+      expect(control).toEqual(expect.arrayContaining(['Timeout', 'TCPWRAP']))
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
 })

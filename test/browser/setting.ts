@@ -18,6 +18,7 @@ export function browserAndSite(): Setting<PlainBrowser> {
   )
 }
 
+/** The same with a browser in the hands of the driver. */
 export function drivenAndSite(): Setting<Awaited<ReturnType<typeof driven>>> {
   return started(driven, (browser) => browser.close())
 }

@@ -2,29 +2,18 @@
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
+import { expect } from 'vitest'
+import type { Figures, Settings } from '../package/examples/simulator.js'
 import { root } from '../package/fixture.js'
 import { eventually, patience } from '../real/waiting.js'
 
-interface Settings {
-  devices: number
-  rate: number
-  qos: 0 | 1 | 2
-  payload: string
-  ramp: number
-  username: string
-  password: string
-}
-
-type Sent = 'sent' | 'acknowledged' | 'unsure' | 'open' | 'awaited'
-export type Figures = Readonly<
-  Record<Sent | 'devices' | 'connected' | 'arrived' | 'lost' | 'twice', number>
->
-
+/** A running server of the page. */
 export interface SimulatorSite {
   readonly url: string
   stop(): Promise<void>
 }
 
+/** Starts the server of the page, on a free port. */
 export async function serveSimulator(): Promise<SimulatorSite> {
   const module = await import(
     pathToFileURL(path.join(root, 'examples', 'simulator', 'serve.js')).href
@@ -47,6 +36,7 @@ for (const [set, clear] of [['setTimeout', 'clearTimeout'], ['setInterval', 'cle
 globalThis.liveTimers = live
 `
 
+/** How a page is opened. */
 export interface Opening {
   readonly query?: string
   readonly width?: number
@@ -54,6 +44,7 @@ export interface Opening {
   readonly colorScheme?: 'light' | 'dark'
 }
 
+/** One page. */
 export class SimulatorPage {
   /** What the page or the browser complained of. */
   readonly complaints: string[] = []
@@ -87,10 +78,12 @@ export class SimulatorPage {
   }
 
   /** Fills the form and sends it off: starts the fleet, or changes it. */
-  async apply(settings: Partial<Settings>): Promise<void> {
+  async apply(
+    settings: Partial<Settings> & { readonly username?: string; readonly password?: string },
+  ): Promise<void> {
     for (const [name, value] of Object.entries(settings)) {
       const field = this.page.locator(`#settings [name=${name}]`)
-      if (['devices', 'rate', 'username', 'password'].includes(name))
+      if (['devices', 'rate', 'topic', 'template', 'username', 'password'].includes(name))
         await field.fill(String(value))
       else await field.selectOption(String(value))
     }
@@ -123,6 +116,7 @@ export class SimulatorPage {
     )
   }
 
+  /** Waits until no fault is going on. */
   async faultsOver(): Promise<void> {
     await this.until("document.querySelector('#faults [aria-pressed=true]') === null")
   }
@@ -142,11 +136,19 @@ export class SimulatorPage {
     return this.figures()
   }
 
+  /** The text of a tile. */
   async tile(title: string): Promise<string> {
     const tile = this.page.locator('#figures div', {
       has: this.page.getByText(title, { exact: true }),
     })
     return (await tile.locator('dd span').textContent()) ?? ''
+  }
+
+  /** Nothing reaches out of the page to the right. */
+  async fits(): Promise<void> {
+    expect(
+      await this.page.evaluate('document.documentElement.scrollWidth - innerWidth'),
+    ).toBeLessThanOrEqual(0)
   }
 
   close(): Promise<void> {

@@ -18,6 +18,7 @@ import type { Identity } from '../support/certificates.js'
 import { closed, listening } from '../support/servers.js'
 import { bundleInside } from './inside/bundle.js'
 
+/** A running server. */
 export interface Site {
   readonly origin: string
   stop(): Promise<void>

@@ -4,6 +4,7 @@ import { eventually } from '../real/waiting.js'
 import type { PlainBrowser } from './chromium.js'
 import { Tap } from './tap.js'
 
+/** One entry of the diary of a page. */
 export interface Entry {
   readonly type: string
   /** Milliseconds since the page was loaded. */
@@ -22,6 +23,7 @@ export function between(diary: readonly Entry[], first: string, then: string): n
   return (next?.at ?? Number.NaN) - (diary[start]?.at ?? Number.NaN)
 }
 
+/** A page with a client, and what its broker sees of it. */
 export class Stay {
   readonly page: Page
   readonly tap: Tap
@@ -68,6 +70,7 @@ export class Stay {
     return this.page.evaluate('life.client.state')
   }
 
+  /** Freezes the page, or lets it go on. */
   async lifecycle(state: 'frozen' | 'active'): Promise<void> {
     const session = await this.page.context().newCDPSession(this.page)
     await session.send('Page.enable')

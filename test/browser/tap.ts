@@ -6,6 +6,7 @@ import { Decoder } from '../../src/wire/decode.js'
 import type { Packet } from '../../src/wire/packets.js'
 import { listening } from '../support/servers.js'
 
+/** One connection of a client. */
 export class Link {
   /** What the client sent, oldest first. */
   readonly packets: Packet[] = []
@@ -42,6 +43,7 @@ export class Link {
     for (const socket of [near, this.#far]) socket.on('error', () => undefined)
   }
 
+  /** How many packets of this type came. */
   count(type: Packet['type']): number {
     return this.packets.filter((packet) => packet.type === type).length
   }
@@ -51,12 +53,14 @@ export class Link {
     this.#silent = true
   }
 
+  /** Cuts both sides. */
   cut(): void {
     this.#near.terminate()
     this.#far.terminate()
   }
 }
 
+/** A running listener. */
 export class Tap {
   /** Every connection that was made, oldest first. */
   readonly links: Link[] = []
@@ -80,10 +84,12 @@ export class Tap {
     return tap
   }
 
+  /** Connections that are open. */
   get open(): Link[] {
     return this.links.filter((link) => link.closed === undefined)
   }
 
+  /** CONNECT packets over all connections. */
   get connects(): number {
     return this.links.reduce((sum, link) => sum + link.count('connect'), 0)
   }

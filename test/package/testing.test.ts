@@ -1,8 +1,11 @@
-/** `mqwire/testing` in the hands of a user: examples/testing lets an hour pass in several test runners. */
+/** `mqwire/testing` in the hands of a user: examples/testing lets an hour pass in several test runners, and in a page. */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { link, node, project, removeProjects, requireDist, root } from './fixture.js'
+import { withBrowser } from './page.js'
+import { pageWith } from './round.js'
 
 const read = (name: string): string =>
   readFileSync(path.join(root, 'examples', 'testing', name), 'utf8')
@@ -48,6 +51,26 @@ test('an hour', async () => {
   mock.module('mqwire', { namedExports: { ...mqwire, connect: world.connect } })
   const { serve } = await import('./service.js')${hour}})
 `
+
+const page = {
+  'index.html': pageWith('/page.js'),
+  'timers.js':
+    'export const setTimeout = (delay, value) => new Promise((resolve) => globalThis.setTimeout(resolve, delay, value))\n',
+  'runner.js': `
+export function test(title, run) {
+  globalThis.outcome = run().then(() => 'passed: ' + title, String)
+}
+`,
+  'assert.js': `
+function ok(value, what = 'not ok') {
+  if (!value) throw new Error(what)
+}
+function deepEqual(one, other) {
+  ok(JSON.stringify(one) === JSON.stringify(other), JSON.stringify(one) + ' is not ' + JSON.stringify(other))
+}
+export default { ok, deepEqual, equal: deepEqual }
+`,
+}
 
 describe('a test that lets an hour pass', () => {
   it("runs in Node's own test runner, which ends by itself", async () => {
@@ -113,5 +136,31 @@ describe('a test that lets an hour pass', () => {
     const folder = await project({ ...files, 'meter.js': late })
     const flags = ['--test', '--test-reporter=tap', 'meter.test.js']
     expect((await node(flags, folder, 20_000)).output).toContain('not ok 1')
+  })
+
+  withBrowser((openPage) => {
+    it('runs in a page, with the asserts and the test runner of that', async () => {
+      const folder = await project({ ...files, ...page })
+      const alias = {
+        'node:test': './runner.js',
+        'node:assert/strict': './assert.js',
+        'node:timers/promises': './timers.js',
+      }
+      const options = {
+        bundle: true,
+        format: 'esm',
+        minify: true,
+        logLevel: 'silent',
+        alias,
+      } as const
+      const { warnings } = await build({
+        ...options,
+        absWorkingDir: folder,
+        entryPoints: ['meter.test.js'],
+        outfile: 'page.js',
+      })
+      expect(warnings).toEqual([])
+      expect(await openPage(folder, '')).toEqual({ outcome: `passed: ${title}`, console: [] })
+    })
   })
 })

@@ -6,6 +6,7 @@
 import { generate } from '../../world/generate.js'
 import { World } from '../../world/world.js'
 
+/** What came of some seeds. */
 export interface Histories {
   /** Of each seed, a digest of every packet, event, call and fault, with the time of each. */
   readonly digests: readonly string[]
@@ -14,6 +15,7 @@ export interface Histories {
   readonly events: number
 }
 
+/** Everything that happened under one seed. */
 export async function historyOf(seed: number): Promise<{
   readonly lines: readonly string[]
   readonly findings: readonly string[]

@@ -66,6 +66,7 @@ globalThis.tab = {
         (error) => note('failed', tell(error)),
       )
   },
+  /** Fulfils when all of them are in the store. */
   async enqueue(texts, qos) {
     const kept = await Promise.all(texts.map((text) => queue.publish(`${name}/out`, text, { qos })))
     return kept.length

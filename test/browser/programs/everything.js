@@ -61,6 +61,7 @@ async function roundTrips(client, topic) {
   }
 }
 
+/** A payload that takes many WebSocket messages, unchanged. */
 async function longPayload(client, topic) {
   const subscription = await client.subscribe(topic, { qos: 1 })
   await client.publish(topic, long, { qos: 1 })
@@ -124,6 +125,7 @@ async function asked(client, topic) {
   return [...answer.payload]
 }
 
+/** Code of what a promise rejects with. */
 async function failed(promise) {
   try {
     await promise
@@ -133,6 +135,7 @@ async function failed(promise) {
   }
 }
 
+/** Does it all, under topics that begin with the name. */
 export async function everything(url, name) {
   const client = await connect(url, { clientId: name, stats: true })
   const states = [client.state]

@@ -32,6 +32,7 @@ const client = new Client(parameters.get('url'), {
   cleanStart: false,
   keepAlive: Number(parameters.get('keepAlive')),
   firstConnect: 'wait',
+  will: { topic: `${id}/will`, payload: 'gone', qos: 1 },
   reconnect: { backoff: constant(60_000) },
 })
 client.on('connect', () => note('connect'))

@@ -33,6 +33,7 @@ globalThis.policies = {
   },
   /** What connecting rejects with. */
   refused: ({ url }) => connect(url).then(() => undefined, told),
+  /** What ends a connection that is up. */
   async ended({ url }) {
     const client = await connect(url, { reconnect: false })
     const lost = new Promise((resolve) =>

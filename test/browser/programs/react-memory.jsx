@@ -33,6 +33,7 @@ async function until(holds, what) {
 
 let count = 0
 
+/** A page with a broker of its own. */
 function setting(hooks = {}) {
   const broker = new MemoryBroker(hooks)
   const url = { url: `memory://broker-${++count}`, transport: broker.dial }
@@ -65,6 +66,7 @@ function setting(hooks = {}) {
 
 const State = () => `${useConnectionState()} ${useTrouble()?.code ?? ''}`
 
+/** A client that serves, on the broker of a setting. */
 async function serverOf(broker) {
   const server = new Client({ url: 'memory://broker', transport: broker.dial })
   await server.connect()
@@ -76,6 +78,7 @@ function expected(what, found, wanted) {
     throw new Error(`${what}: ${JSON.stringify(found)}, and not ${JSON.stringify(wanted)}`)
 }
 
+/** Shows what a component throws. */
 class Boundary extends Component {
   state = {}
   static getDerivedStateFromError = (error) => ({ error })
@@ -603,6 +606,7 @@ globalThis.react = {
     await server.disconnect()
   },
 
+  /** Messages of a filter and of a channel, and publishing to them. */
   async messages() {
     const { broker, render, shows } = setting()
     let publish
@@ -714,6 +718,7 @@ globalThis.react = {
     await until(() => broker.clients.size === 0, 'the end of the client')
   },
 
+  /** During an outage everything is stale. */
   async outage() {
     let up = true
     const { broker, place, render, shows, publish } = setting({ authenticate: () => up || 0x89 })

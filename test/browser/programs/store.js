@@ -30,6 +30,7 @@ globalThis.tab = {
   async contract(name) {
     await cases.find((each) => each.name === name).run()
   },
+  /** What came of opening, as text or as the fields of the error. */
   open(name, options = {}, abortAfter = undefined) {
     const signal = abortAfter === undefined ? undefined : AbortSignal.timeout(abortAfter)
     return levelStore(name, { ...options, signal }).then((store) => {
@@ -109,6 +110,7 @@ globalThis.tab = {
     IDBDatabase.prototype.transaction = transaction
     return seen
   },
+  /** Writes a value into the database behind the store's back. */
   tamper(name, key, value) {
     return new Promise((resolve, reject) => {
       const request = indexedDB.open(`mqwire:${name}`)

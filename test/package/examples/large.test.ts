@@ -9,6 +9,7 @@ import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import { startMosquitto, withMosquitto } from '../../real/brokers.js'
 import { requireDist } from '../fixture.js'
 import { exampleModule, Program } from './program.js'
+import type { Settings } from './simulator.js'
 
 await requireDist()
 
@@ -200,23 +201,56 @@ describe("the simulator's fleet, over its broker in memory, under virtual time",
   const loaded = await Promise.all(files.map((name) => exampleModule(`simulator/${name}.js`)))
   const modules = Object.assign({}, ...loaded)
 
+  async function started(settings: Partial<Settings>, line: string) {
+    const clock = new VirtualClock()
+    const broker = modules.memoryBroker({ clock })
+    let clients = 0
+    type Parts = ConstructorParameters<typeof BaseClient>
+    const makeClient = (endpoint: Parts[1], options: Parts[2]): BaseClient =>
+      new BaseClient(virtualPlatform(clock, ++clients), endpoint, options)
+    const { random } = virtualPlatform(clock, 7)
+    const fleet = new modules.Fleet({ makeClient, broker, clock, name: 'test', random })
+    broker.setLine(line)
+    const starting = fleet.start({ rate: 2, ramp: 1000, ...settings })
+    await clock.advance(2000)
+    await starting
+    const faults = new modules.Faults(fleet)
+    /** Stops it: everything settled, and no timer left. */
+    async function stop(): Promise<void> {
+      const stopping = fleet.stop()
+      await clock.advance(15_000)
+      await stopping
+      expect([fleet.state, broker.links.size, broker.violations]).toEqual(['stopped', 0, 0])
+      broker.close()
+      expect(clock.pending).toBe(0)
+    }
+    return { clock, broker, fleet, faults, stop }
+  }
+
+  it('publishes at its rate, follows its settings, and stops with what is in flight', async () => {
+    const { clock, fleet, stop } = await started({ devices: 20, rate: 1, qos: 1 }, '200 ms')
+    expect(fleet.figures()).toMatchObject({ devices: 20, connected: 20 })
+    const before = fleet.figures().sent
+    await clock.advance(10_000)
+    expect(Math.abs(fleet.figures().sent - before - 200)).toBeLessThan(10)
+    fleet.set({ devices: 5, qos: 2, rate: 20, payload: 'kilobyte' })
+    await clock.advance(2000)
+    expect(fleet.figures()).toMatchObject({ devices: 5, connected: 5 })
+    expect(fleet.figures().open).toBeGreaterThan(20)
+    await stop()
+    const { sent, ...figures } = fleet.figures()
+    expect(figures).toMatchObject({ acknowledged: sent, arrived: sent, lost: 0, twice: 0, open: 0 })
+  })
+
   it.each(Object.keys(modules.faults))(
     'all devices come back from %s; nothing acknowledged is lost, nothing comes twice at QoS 2',
     async (name) => {
-      const clock = new VirtualClock()
-      const broker = modules.memoryBroker({ clock })
-      let clients = 0
-      type Parts = ConstructorParameters<typeof BaseClient>
-      const makeClient = (endpoint: Parts[1], options: Parts[2]): BaseClient =>
-        new BaseClient(virtualPlatform(clock, ++clients), endpoint, options)
-      const { random } = virtualPlatform(clock, 7)
-      const fleet = new modules.Fleet({ makeClient, broker, clock, name: 'test', random })
-      broker.setLine('20 ms, in pieces of 7 bytes')
       const template = { payload: 'template', topic: 'plant/{device}/reading', template: 'text' }
-      const starting = fleet.start({ devices: 10, rate: 10, qos: 2, ramp: 1000, ...template })
-      await clock.advance(2000)
-      await starting
-      new modules.Faults(fleet).begin(name)
+      const { clock, fleet, faults, stop } = await started(
+        { devices: 10, rate: 10, qos: 2, ...template },
+        '20 ms, in pieces of 7 bytes',
+      )
+      faults.begin(name)
       await clock.advance(1000)
       fleet.set({ rate: 2 })
       await clock.advance(14_000)
@@ -224,15 +258,10 @@ describe("the simulator's fleet, over its broker in memory, under virtual time",
       expect(fleet.journal.entries).toContainEqual(
         expect.objectContaining({ text: expect.stringMatching(/^all connected, .* the fault$/) }),
       )
-      const stopping = fleet.stop()
-      await clock.advance(15_000)
-      await stopping
+      await stop()
       const { sent, acknowledged, unsure, lost, twice } = fleet.figures()
       expect([lost, twice, acknowledged + unsure]).toEqual([0, 0, sent])
       if (name !== 'forget') expect(unsure).toBe(0)
-      expect([fleet.state, broker.links.size, broker.violations]).toEqual(['stopped', 0, 0])
-      broker.close()
-      expect(clock.pending).toBe(0)
     },
   )
 

@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { eventually } from '../../real/waiting.js'
 import { root } from '../fixture.js'
 
+/** A running example. */
 export class Program {
   /** What it printed so far, to both streams. */
   output = ''
@@ -57,6 +58,7 @@ export class Program {
     this.#child.kill(signal)
   }
 
+  /** What it printed until it ended, with this code. */
   async ends(wanted = 0): Promise<string> {
     const { code, output } = await this.ending
     if (code !== wanted) throw new Error(`It ended with ${code}, not with ${wanted}: ${output}`)

@@ -77,6 +77,7 @@ withChromium(() => {
   })
 })
 
+/** The lines of an example that ran to its end. */
 async function linesOf(name: string, url: string | undefined, more = {}): Promise<string[]> {
   return (await new Program(`small/${name}.js`, [], url, more).ends()).trimEnd().split('\n')
 }
@@ -165,6 +166,7 @@ withMosquitto(['TLS'], () => {
   })
 })
 
+/** Publishes one retained message with a client of its own. */
 async function publish(url: string | undefined, topic: string, payload: string): Promise<void> {
   const sender = await connect(url ?? '')
   await sender.publish(topic, payload, { qos: 1, retain: true })
