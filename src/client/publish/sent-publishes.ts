@@ -15,8 +15,8 @@ import type { Properties } from '../../wire/packets.js'
 import type { PacketWriter } from '../connection/packet-writer.js'
 import type { Sending } from '../options/check-calls.js'
 import { isStored } from '../options/hidden.js'
-import type { Backlog, RateLimit } from './backlog.js'
 import type { StoringPublishHost } from './keeper.js'
+import type { Backlog, RateLimit } from './outbound-limits.js'
 import type { PoisonDetector } from './poison-detector.js'
 import {
   assertTaken,

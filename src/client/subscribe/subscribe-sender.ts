@@ -14,6 +14,7 @@ import type { MqttError } from '../../errors.js'
 import type { Negotiated } from '../options/index.js'
 import type { Blame } from '../session/refusal.js'
 import type { SubscribeFilter, Suspicion } from './broker-subscription.js'
+import type { SubscribeHost } from './ports.js'
 import {
   exonerate,
   Identifiers,
@@ -27,8 +28,7 @@ import {
   suspect,
   suspicionOf,
   unanswered,
-} from './pending-packets.js'
-import type { SubscribeHost } from './ports.js'
+} from './subscribe-packets.js'
 import { Trial } from './trial.js'
 import { answerUnsubscribe, isSuperseded, type Unsubscriber } from './unsubscribing.js'
 

@@ -23,15 +23,15 @@ import {
   withdraw,
 } from './broker-subscription.js'
 import { Membership } from './membership.js'
+import type { SubscribeHost } from './ports.js'
+import { assertShared, difference, grantOf, merged, wantRetained } from './sharing.js'
 import {
   firstIdentifier,
   type PendingPacket,
   type PendingSubscribe,
   type PendingUnsubscribe,
   restoring,
-} from './pending-packets.js'
-import type { SubscribeHost } from './ports.js'
-import { assertShared, difference, grantOf, merged, wantRetained } from './sharing.js'
+} from './subscribe-packets.js'
 import { type Answers, SubscribeSender } from './subscribe-sender.js'
 import { answerUnsubscribe, depart, unsubscribe } from './unsubscribing.js'
 

@@ -13,8 +13,8 @@
 import type { MqttError } from '../../errors.js'
 import { type Blame, isEndedByPeer } from '../session/refusal.js'
 import type { Suspicion } from './broker-subscription.js'
-import type { PendingPacket } from './pending-packets.js'
 import type { SubscribeHost } from './ports.js'
+import type { PendingPacket } from './subscribe-packets.js'
 
 /**
  * Longest wait for an answer, in milliseconds. For PINGREQ: twice the lifetime of the previous

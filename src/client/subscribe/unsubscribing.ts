@@ -12,8 +12,8 @@ import type { UnsubscribeResult } from '../options/index.js'
 import { nameOf, refusal } from '../session/refusal.js'
 import { type BrokerSubscription, withdraw } from './broker-subscription.js'
 import type { Membership } from './membership.js'
-import type { PendingPacket, PendingUnsubscribe, UnsubscribeCall } from './pending-packets.js'
 import type { SubscribeHost } from './ports.js'
+import type { PendingPacket, PendingUnsubscribe, UnsubscribeCall } from './subscribe-packets.js'
 
 /** What the functions here work on. */
 export interface Unsubscriber {

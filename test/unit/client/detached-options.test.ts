@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { SubscribeOptions } from '../../../src/client/options/index.js'
 import type { BrokerSubscription } from '../../../src/client/subscribe/broker-subscription.js'
-import { Identifiers } from '../../../src/client/subscribe/pending-packets.js'
+import { Identifiers } from '../../../src/client/subscribe/subscribe-packets.js'
 import { lose, willing } from './across.js'
 import { agreeable, connected, failure, type World } from './harness.js'
 import { acks, pubacks, publish, read, subscribe } from './incoming.js'
