@@ -258,8 +258,8 @@ export function listenCall(
   }
 }
 
-// The key function. Without concurrency, messages are in order without one, unless the caller gave
-// a function.
+// The key function of a given `order`. Without one, the topic is the key where several messages of
+// a wildcard filter that is not shared are handled at a time.
 function keyOf(
   { order, concurrency = 1 }: Ordering,
   requests: readonly SubscriptionRequest[],
@@ -416,7 +416,7 @@ const disconnectSchema = {
 /** Checked options of `disconnect` and `drain`, as far as they do not depend on the connection. */
 export type CheckedDisconnect = Parsed<typeof disconnectSchema>
 
-/** Checks the options of `disconnect`. @throws MqttError ERR_INVALID_OPTION */
+/** Checks the options of `disconnect` and `drain`. @throws MqttError ERR_INVALID_OPTION */
 export const disconnectOptions: Options<CheckedDisconnect> = object<CheckedDisconnect>(
   disconnectSchema,
   ', as in { timeout: 0 }; destroy() ends without DISCONNECT',

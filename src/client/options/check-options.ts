@@ -362,7 +362,7 @@ const connectOptions = {
   will: optional(will),
 }
 
-/** Least Maximum Packet Size announced, even with a small memory budget: CONNACK has to fit. */
+/** Lowest default of `maximumPacketSize`, even with a small memory budget: CONNACK has to fit. */
 const leastPacketSize = 1024
 
 /** Options whose defaults must not look as if the caller had given them: 3.1.1 refuses given ones. */

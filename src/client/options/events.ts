@@ -69,7 +69,7 @@ export interface ClientEvents {
   connect: {
     /** The packet (section 3.2). */
     readonly connack: ConnackPacket
-    /** The limits of this connection. */
+    /** The values in effect for this connection. */
     readonly negotiated: Negotiated
     /** The server resumed an existing session. */
     readonly sessionPresent: boolean
@@ -132,8 +132,8 @@ export interface ClientEvents {
     readonly stale: number
   }
   /**
-   * Messages were dropped unread (in, counted for up to a second), one was too large to be read
-   * (in), or a publish failed (out).
+   * Messages were dropped unread (in, counted together for up to a second), one was too large to be
+   * read (in), or a publish failed (out).
    */
   drop: {
     /** `'in'` for messages from the server, `'out'` for publishes. */

@@ -23,13 +23,13 @@ export interface Settled {
 /**
  * A set of hooks. Several are called in the order of `use`; the first one is the outermost. An
  * error thrown by `publish` rejects the call; one thrown by `deliver` is logged. A hook that hangs
- * delays a caller of `publish` at most until its signal aborts or the client ends.
+ * delays a caller of `publish` at most until the signal of the call aborts or the client ends.
  */
 export interface Hooks {
   /**
-   * Called with each `publish`, including those of `request`, of responders and of other modules;
-   * not with `post`, and not with publishes of a queue that shares the client's store. `next()`
-   * continues with the same call, `next(call)` with another one. Default: none.
+   * Called with each `publish`, including those of `request`, of responders and of other modules of
+   * this package; not with `post`, and not with publishes of a queue that shares the client's
+   * store. `next()` continues with the same call, `next(call)` with another one. Default: none.
    */
   readonly publish?:
     | ((call: PublishCall, next: (call?: PublishCall) => Promise<Receipt>) => Promise<Receipt>)

@@ -30,7 +30,7 @@ export interface Message {
   readonly topic: string
   /**
    * The bytes. Of an owned message: an array with its own ArrayBuffer of exactly their size,
-   * created on first access. Of a borrowed one: a view of the receive buffer.
+   * created on first access. Of a borrowed one: a view of the memory that holds it.
    */
   readonly payload: Bytes
   /** Length of the payload in bytes; does not copy it. */

@@ -128,8 +128,8 @@ export interface ClientOptions {
   /**
    * Keep-alive in seconds, 0 to 65,535; `false` or 0 is off (section 3.1.2.10). Default 30. Above
    * 3,600, an hour, a warning is logged, because milliseconds may have been meant. A page that is
-   * hidden when it connects uses at least 180, because browsers throttle its timers to once a
-   * minute; incoming packets also trigger overdue pings.
+   * hidden when it connects uses at least 180, unless keep-alive is off, because browsers throttle
+   * its timers to once a minute; incoming packets also trigger overdue pings.
    */
   readonly keepAlive?: number | false | undefined
   /**
@@ -151,10 +151,10 @@ export interface ClientOptions {
   readonly cleanStart?: boolean | undefined
   /**
    * Stores the session so that it survives the process (section 4.1): publishes that were sent and
-   * not acknowledged, and identifiers of incoming messages. A `Store` of `mqwire/store`, or `{
-   * store, inbound }`. Nothing is sent or acknowledged before it is stored. The client does not
-   * close the store. It may hold the sessions of several clients, each with its own `clientId`.
-   * Default: none.
+   * not acknowledged, and identifiers of incoming messages. A `Store` of `mqwire/store`, or an
+   * object with `store` and `inbound`. Nothing is sent or acknowledged before it is stored. The
+   * client does not close the store. It may hold the sessions of several clients, each with its own
+   * `clientId`. Default: none.
    */
   readonly store?: Store | SessionStore | undefined
   /**
@@ -185,17 +185,17 @@ export interface ClientOptions {
   /**
    * What to do with an incoming message above `maximumPacketSize`: on 3.1.1 every broker sends it,
    * on 5.0 some do. `'skip'` (default): its payload is discarded while it is read; the message is
-   * acknowledged (5.0: with 0x97), counted in `stats()`, and reported as `drop` with `reason:
-   * 'too-large'`. `'disconnect'`: ends the connection with 0x95, as section 3.1.2.11.4 says. A
-   * message whose topic and properties alone exceed it, or any other packet that does, always ends
-   * the connection. Over WebSocket the platform holds a whole message, up to four times
+   * acknowledged (5.0: with 0x97), counted in `stats()`, and reported as a `drop` event whose
+   * `reason` is `'too-large'`. `'disconnect'`: ends the connection with 0x95, as section 3.1.2.11.4
+   * says. A message whose topic and properties alone exceed it, or any other packet that does,
+   * always ends the connection. Over WebSocket the platform holds a whole message, up to four times
    * `maximumPacketSize`; a larger one ends the connection.
    */
   readonly oversized?: 'skip' | 'disconnect' | undefined
   /**
-   * Topic Alias Maximum, 0 to 65,535 (section 3.1.2.11.5). Default none, because some brokers store
-   * a message under an alias of one connection and then lose its topic. Up to 10 aliases are
-   * accepted from brokers that use them without permission.
+   * Topic aliases that the broker may use (Topic Alias Maximum), 0 to 65,535 (section 3.1.2.11.5).
+   * Default 0, because some brokers store a message under an alias of one connection and then lose
+   * its topic. Up to 10 aliases are accepted from brokers that use them without permission.
    */
   readonly topicAliasMaximum?: number | undefined
   /**
@@ -241,8 +241,8 @@ export interface ClientOptions {
   /** Milliseconds for which QoS 1 and 2 messages of a resumed session wait for a subscription, 0 to 2,147,483,647. Default 30,000. */
   readonly unclaimedHold?: number | undefined
   /**
-   * Default buffers of subscriptions, and settings of all. Default: those of {@link
-   * SubscriptionDefaults}.
+   * Defaults for the buffers of subscriptions, and settings that hold for all of them. Default: see
+   * {@link SubscriptionDefaults}.
    */
   readonly subscriptions?: SubscriptionDefaults | undefined
   /**

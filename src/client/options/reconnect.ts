@@ -24,8 +24,8 @@ export interface ExponentialOptions {
   /** Longest delay in milliseconds. Default 30,000. */
   readonly max?: number | undefined
   /**
-   * `'full'` (default) chooses randomly up to the next step; `'none'` uses the steps: `min`, twice
-   * that, and so on.
+   * `'full'` (default) chooses randomly between `min` and the next step; `'none'` uses the steps:
+   * `min`, twice that, and so on up to `max`.
    */
   readonly jitter?: 'full' | 'none' | undefined
 }

@@ -36,9 +36,9 @@ export type Answer = Payload | Reply | null | undefined
 
 /**
  * Answers one request. If it throws, `onError` decides; if the message is rejected, an error answer
- * is sent: the User Property `error` with the code `ERR_HANDLER_FAILED`. `throw new
- * MqttError('ERR_REMOTE', text, { reasonName: code })` sends code and text to the requester, up to
- * 256 characters each.
+ * is sent: the User Property `error` with the code `ERR_HANDLER_FAILED`. A handler chooses code and
+ * text, up to 256 characters each, by `throw new MqttError('ERR_REMOTE', text, { reasonName: code
+ * })`.
  */
 export type Responding =
   | ((message: Message) => Answer | Promise<Answer>)

@@ -66,7 +66,7 @@ export interface Stats {
   readonly packetsReceived: number
   /** PINGREQ packets sent. */
   readonly pings: number
-  /** PINGREQ packets without any byte in time. */
+  /** PINGREQ packets after which no byte came in time. */
   readonly pingTimeouts: number
   /** Milliseconds from the latest PINGREQ to its answer; undefined before the first. */
   readonly pingRoundTrip: number | undefined

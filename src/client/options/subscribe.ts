@@ -23,8 +23,7 @@ export type AckMode = 'auto' | 'manual' | 'on-receive'
 export interface SubscriptionDefaults {
   /**
    * Messages that may wait to be read, 1 to 1,000,000,000. Default 1,024; half of `receiveMaximum`
-   * if that is less, at QoS 1 and 2 with an `overflow` that drops (except with `ack:
-   * 'on-receive'`).
+   * if that is less, at QoS 1 and 2 with an `overflow` that drops (not with `ack` `'on-receive'`).
    */
   readonly buffer?: number | undefined
   /** Bytes of messages that may wait to be read, 1 or more. Default 4 MiB. */
@@ -151,7 +150,10 @@ export interface NextOptions {
 
 /** Messages of one or more filters, for one consumer: `for await` reads them, `await using` ends the subscription with the block. */
 export interface Subscription extends AsyncIterable<Message>, AsyncDisposable {
-  /** Resolves with the grant. Never an unhandled rejection. */
+  /**
+   * Resolves with this subscription when it is granted, rejects when that fails. Never an unhandled
+   * rejection.
+   */
   readonly ready: Promise<Subscription>
   /** For each filter, in the order of the call; empty before the grant. */
   readonly granted: readonly Grant[]
