@@ -229,7 +229,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /**
    * Subscribes without waiting, in any state: messages are routed from now on; `ready` resolves
-   * with the grant.
+   * when they are granted.
    * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_SUBSCRIPTION_CONFLICT, ERR_CLOSED
    */
   subscription(filters: Filters, options?: SubscribeOptions): Subscription {
@@ -258,8 +258,8 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /**
    * Ends subscriptions on the broker, and the local ones on these filters; messages that waited for
-   * a reader are dropped. Rejects when it failed for every filter; if it failed for some, see their
-   * results.
+   * a reader are acknowledged and dropped. Rejects when it failed for every filter; if it failed
+   * for some, see their results.
    * @throws MqttError ERR_UNSUBSCRIBE_REFUSED, ERR_PACKET_TOO_LARGE, ERR_INVALID_TOPIC,
    * ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
    */
@@ -293,7 +293,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /**
    * Publishes a request with a response topic and returns the message that answers it (section
-   * 4.10). Waits for a connection if there is none.
+   * 4.10). Without a connection, waits for one.
    * @throws MqttError ERR_REMOTE when the responder answers with an error, ERR_TIMEOUT,
    * ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL, ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION,
    * ERR_INVALID_TOPIC, and all errors of `subscribe` and `publish`; `outcome` says whether the
@@ -361,7 +361,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * If the session ends with the connection, `$share` filters are unsubscribed first, and their
    * remaining messages are handed out. Messages dropped unread raise `drop`, unless the session
    * keeps them. A lost connection is not re-established, unless `reconnect()` or a renewal was
-   * replacing it at that moment. A further call joins.
+   * replacing it at that moment; running turns still end. A further call joins.
    * After 1,000 ms, a `warn` line of the log names what is being waited for.
    * @throws MqttError ERR_INVALID_OPTION
    */
@@ -370,7 +370,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   /**
-   * As `disconnect()`, but also waits for a connection if there is none, or if it is lost while
+   * As `disconnect()`, but also waits for a connection when the client has none, or loses it while
    * publishes are queued or in flight. Limited by `timeout`; logs as `disconnect()` does. In Node,
    * a process that ends without it while publishes are outstanding prints the warning
    * `MQWIRE_UNSENT`.

@@ -51,13 +51,13 @@ export interface Extra {
   /** CONNECT is about to be built: returns properties for it. A rejection ends the attempt. */
   begin?(context: AuthContext): Promise<Properties>
   /**
-   * The transport is open: CONNECT is sent once the returned promise resolves. `handshake` rejects
-   * if no CONNACK accepts the connection.
+   * The transport is open: CONNECT is sent once the returned promise resolves, at once without one.
+   * `handshake` rejects if no CONNACK accepts the connection.
    */
   open?(handshake: Promise<void>): Promise<void> | undefined
   /**
-   * CONNACK came in; it takes effect once the returned promise resolves. A rejection ends the
-   * connection.
+   * CONNACK came in; it takes effect once the returned promise resolves, at once without one. A
+   * rejection ends the connection.
    */
   verify?(packet: ConnackPacket): Promise<void> | undefined
   /** AUTH came (section 3.15). */

@@ -2,7 +2,8 @@
  * What the client needs from its environment: time, randomness, timers, and how to dial.
  *
  * `client/node.ts` and `client/browser.ts` each provide one; tests use a scripted one. No other
- * client code reads a clock or draws random numbers.
+ * client code reads a clock. Random numbers come from here too, except in `exponential()` when the
+ * application calls its function without a source.
  */
 import type { Reads } from '../common/reads.js'
 import { longestTimer, type Parser } from '../common/schema.js'
@@ -40,7 +41,7 @@ export interface Platform {
    * True while timers may be up to a minute late, as in a hidden page. Absent where they never are.
    */
   hidden?(): boolean
-  /** Passes every event to a tracer of the program; absent where there is none. */
+  /** Passes every event to a tracer of the program; absent where programs have no tracer. */
   trace?(type: string, event: object): void
   /** True when events of this type are traced. */
   traced?(type: string): boolean
@@ -62,7 +63,7 @@ export interface Platform {
    * cheaper.
    */
   allocate?(size: number): Uint8Array
-  /** Loads the default scanner; resolves with undefined where there is none. */
+  /** Loads the default scanner; resolves with undefined where the platform has no scanner. */
   loadScanner?(): Promise<FrameScanner | undefined>
   /**
    * Loads the session keeper for a client (`ClientInternals`) whose store does not include it.
