@@ -235,7 +235,7 @@ export class ReceiveWindow {
   }
 
   /**
-   * The connection is lost: unacknowledged messages wait for their repeat, and unsent
+   * The connection is over: unacknowledged messages wait for their repeat, and unsent
    * acknowledgements are void.
    */
   suspend(): void {

@@ -159,7 +159,10 @@ export class FaultyMessages {
       if (this.#ends.size > mostFaulty) this.#ends.delete(oldest)
   }
 
-  /** A connection was lost. If none of these messages ended it, all counts restart. */
+  /**
+   * A connection that was up is over. If none of these messages ended it, the counts restart,
+   * except those of messages that are skipped.
+   */
   handleLost(): void {
     if (!this.#ended)
       for (const key of this.#ends.keys()) if (!this.isPassed(key)) this.#ends.delete(key)

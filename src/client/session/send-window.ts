@@ -3,13 +3,14 @@
  *
  * Data plane: integers in, integers out. The send quota is the server's Receive Maximum
  * [MQTT-4.9.0-1]. When a connection ends, its exchanges are held until they are replayed. An
- * acknowledgement must match the kind of exchange, and this connection must have carried it.
+ * acknowledgement counts only if its kind fits the exchange and this connection carried the packet
+ * that it answers.
  *
  * PUBLISH, SUBSCRIBE and UNSUBSCRIBE share the packet identifiers (section 2.2.1). These run from 1
  * to 65,535 and wrap, skipping those in use [MQTT-2.2.1-2] [MQTT-2.2.1-3]. If this process resumes
  * a session that it does not know (a *foreign* session), an earlier process may have left
  * unfinished QoS 2 exchanges. Identifiers are then cleared by a PUBREL before they are used for
- * QoS 2.
+ * QoS 2, on 3.1.1 also for QoS 1.
  */
 
 import { SparseMap } from '../../common/sparse.js'
@@ -149,7 +150,7 @@ export class SendWindow extends IdTable {
   }
 
   /**
-   * The connection is lost: publishes are held for replay, requests are forgotten, the quota is 0.
+   * The connection is over: publishes are held for replay, requests are forgotten, the quota is 0.
    */
   suspend(): void {
     this.update((state) => (state <= AWAIT_PUBCOMP ? state | held : state >= CLEAR ? state : 0))
@@ -356,8 +357,8 @@ export class SendWindow extends IdTable {
   }
 
   /**
-   * The server uses this identifier and probably its neighbours for its own messages: continues far
-   * from it.
+   * The server uses this identifier and probably its neighbours for its own messages: the next one
+   * is far from it.
    */
   avoid(id: number): void {
     this.#last = (id + 32_768) % maximumPacketIdentifier

@@ -3,8 +3,9 @@
  * and who is at fault when it fails.
  *
  * Pure: no clock, randomness, platform or promise; `now` is an argument (milliseconds, monotonic).
- * Inputs are `handle…` methods and commands; outputs are `actions` and `acks`. Other code may read
- * all other fields. After `close` was queued, nothing more is accepted from the peer.
+ * Inputs are `handle…` methods and commands; outputs are `actions` and `acks`: the session never
+ * sends by itself. Other code may read all other fields. After `close` was queued, nothing more is
+ * accepted from the peer.
  */
 import { MqttError, type MqttErrorCode } from '../../errors.js'
 import type {
