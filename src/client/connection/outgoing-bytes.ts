@@ -78,7 +78,10 @@ export class OutgoingBytes {
     }
   }
 
-  /** Calls back when output up to `at` has left; through `soon` when it already has. */
+  /**
+   * Calls back when output up to `at` has left; through `soon` when it already has; at once, with
+   * the error, when nothing more will leave.
+   */
   protected wait(
     at: number,
     callback: WrittenCallback,

@@ -158,8 +158,8 @@ export class PacketWriter extends StreamWriter {
   }
 
   /**
-   * Schedules one flush before this turn's synchronous code ends. `patient`: on platforms that do
-   * not signal the end of a turn, waits until nothing new was queued for a while.
+   * Schedules one flush for the end of this turn, behind its synchronous code. `patient`: on
+   * platforms that do not signal the end of a turn, waits until nothing new was queued for a while.
    */
   queueFlush(patient = false): void {
     this.#turnEnd ??= new TurnEnd(this.#host.platform, () => {
@@ -183,8 +183,8 @@ export class PacketWriter extends StreamWriter {
   }
 
   /**
-   * Gives everything that is queued to the transport, at most `most` acknowledgements; the rest
-   * follows on a timer.
+   * Gives what is queued to the transport, whatever is under way, but nothing between the slices of
+   * a large payload. Of acknowledgements, at most `most`; the rest follows on a timer.
    */
   flushNow(most?: number): void {
     if (this.isMute) return

@@ -66,7 +66,7 @@ export abstract class StreamWriter extends OutgoingBytes {
    */
   abstract flush(): void
 
-  /** Schedules one flush before this turn's synchronous code ends. */
+  /** Schedules one flush for the end of this turn, behind its synchronous code. */
   abstract queueFlush(): void
 
   /**
@@ -301,7 +301,7 @@ export class TurnEnd {
   }
 
   /**
-   * Requests the callback before this turn ends. On platforms that do not signal the end: after a
+   * Requests the callback at the end of this turn. On platforms that do not signal the end: after a
    * microtask or, if `patient`, after several without a request.
    * True when no request was pending.
    */
