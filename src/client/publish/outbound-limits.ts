@@ -263,7 +263,7 @@ const grantsInTurn = 64
 /**
  * Callers of `writable`, waiting for room in the queue.
  *
- * A loop that only awaits `writable` still lets timers and I/O run.
+ * A loop over `writable` lets timers and I/O run, whatever else it does.
  */
 export class WritableGate {
   readonly #host: PublishHost

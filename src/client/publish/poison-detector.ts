@@ -49,7 +49,7 @@ const complaints: readonly number[] = [0x81, 0x82, 0x90, 0x93, 0x94, 0x95, 0x99,
  * invalid.
  */
 const naming: readonly number[] = [0x81, 0x82, 0x90, 0x99]
-/** DISCONNECT reason codes without a meaning: Unspecified error, Implementation specific error. */
+/** DISCONNECT reason codes that name no cause: Unspecified error, Implementation specific error. */
 const vague: readonly number[] = [0x80, 0x83]
 
 /** Suspects of one client and how they are tried. */

@@ -5,7 +5,7 @@
  * QoS 1 and 2 are sent in the order of the calls, except that QoS 1 may overtake QoS 2 publishes of
  * other topics that have to wait. QoS 0 may overtake both. QoS 1 and 2 publishes are kept until
  * their last acknowledgement, and resent first on the next connection [MQTT-4.4.0-1]. Every promise
- * settles with what is known about the outcome.
+ * settles with what is known about the outcome. No more is kept than the limits allow.
  */
 import { assertNotAborted, type Deferred, deferred, onAbort, rejected } from '../../common/abort.js'
 import { largePayload, withOutcome } from '../../common/outcome.js'
@@ -183,7 +183,7 @@ export class PublishQueue {
     this.#gate.notify()
   }
 
-  /** The connection is lost: publishes that the offline policy does not keep are rejected. */
+  /** The connection is over: publishes that the offline policy does not keep are rejected. */
   handleLost(error: MqttError): void {
     const offline = notConnected(this.#host, error)
     this.#admission.giveUp(

@@ -45,7 +45,10 @@ export interface Suspicion {
   complained: boolean
   /** The complaint blamed a packet. */
   named: boolean
-  /** Connections that ended on it before the server had sent anything but CONNACK. */
+  /**
+   * Connections that ended on it without counting as a strike: nothing but CONNACK had come before
+   * it was sent, or PINGREQ was unanswered.
+   */
   unheard: number
 }
 
