@@ -65,8 +65,8 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
   /** A consumer has detached: the subscription stays without consumers. */
   kept = false
   /**
-   * A group member is leaving: messages that come after UNSUBACK still go to its readers, until the
-   * subscription is forgotten.
+   * A group member is leaving: messages that come after UNSUBACK still go to its readers, and none
+   * is acknowledged unread, until the subscription is forgotten.
    */
   lingers = false
   /** Unanswered UNSUBSCRIBEs for it. While there are any, no new consumer may share it. */

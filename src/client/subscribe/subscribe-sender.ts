@@ -66,7 +66,7 @@ export interface Answers extends Unsubscriber {
 
 /** The SUBSCRIBE and UNSUBSCRIBE packets of one client. */
 export class SubscribeSender {
-  /** Packets as called for, oldest first. */
+  /** One packet for each call, not split yet, oldest first. */
   readonly #queue = new Ring<PendingPacket>()
   /** The oldest of them, split as the server requires. */
   readonly #next = new Ring<PendingPacket>()
@@ -257,7 +257,7 @@ export class SubscribeSender {
     return this.#host.session.negotiated as Negotiated
   }
 
-  // Splits the oldest waiting packet; false when there is none.
+  // Splits the oldest waiting packet; false when no packet waits.
   #prepare(): boolean {
     const packet = this.#queue.peek()
     if (packet === undefined) return false

@@ -106,7 +106,8 @@ export class Trial {
     const isolatedUntil = this.#answeredAt + longestLife + longestSilence
     if (publishQueueIfUsed?.isolating && now < isolatedUntil) return isolatedUntil
     const { strikes } = suspicion
-    // A first trial never refuses a filter, unless one strike is enough.
+    // A first trial does not wait, because its strike alone refuses no filter, unless `poisonAfter`
+    // is 1 or DISCONNECT names the reason.
     const first = strikes === 0 && options.subscriptions.poisonAfter > 1
     const idle =
       (publishQueueIfUsed?.inFlight ?? 0) + (first && this.#hurried ? 0 : receiveWindow.open) === 0
