@@ -2,11 +2,12 @@
  * The memory budget for messages that wait to be read: what fits, and what happens when more
  * arrives.
  *
- * QoS 1 and 2 messages are never lost by it. Where the transport can be paused, reading stops until
- * a reader has made room. This is preferred on 5.0 too: some brokers forget retained messages that
- * were in flight when a connection ended, others resend the whole session. Otherwise, messages
- * without room stay unacknowledged and are redelivered on the next connection. The answer that a
- * program waits for is always let in.
+ * QoS 1 and 2 messages are not lost by it, except one that alone exceeds the budget, which is
+ * refused. Where the transport can be paused, reading stops until a reader has made room. This is
+ * preferred on 5.0 too: some brokers forget retained messages that were in flight when a connection
+ * ended, others resend the whole session. Otherwise, messages without room stay unacknowledged and
+ * are redelivered on the next connection. The answer that a program waits for is let in beyond the
+ * budget, up to the size of one more message.
  */
 
 import { MqttError } from '../../errors.js'

@@ -291,7 +291,7 @@ export class OverflowPolicy {
     return consumer.open && messages.length > 0
   }
 
-  /** Drops the oldest matching message; false when there is none. */
+  /** Drops the oldest matching message; false when no message matches. */
   dropOldest(wanted: (message: DeliveredMessage) => boolean): boolean {
     const oldest = this.#consumer.buffer.remove(wanted)
     if (oldest === undefined) return false

@@ -29,7 +29,7 @@ export interface PublicFace extends Subscription {
 
 /** A bounded buffer between the connection and its reader. */
 export class Consumer {
-  /** Resolves with the grant. */
+  /** Resolves when the subscription is granted. */
   declare ready: Promise<Subscription>
   declare subscription: PublicFace
   /** Called once at its end, to release what waits for it. */
@@ -139,8 +139,8 @@ export class Consumer {
   }
 
   /**
-   * The subscription is granted: `ack: 'on-receive'` now applies to what came before the SUBACK,
-   * too.
+   * The subscription is granted: what came before the SUBACK is now received as well, which
+   * acknowledges it at QoS 0 and with `'on-receive'`.
    */
   handleGranted(): void {
     for (const message of this.unacknowledged.messages) this.#receive(message)

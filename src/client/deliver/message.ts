@@ -205,7 +205,9 @@ export abstract class DeliveredMessage extends Printed implements Message {
     return kept
   }
 
-  /** Leaves the outcome to other consumers of this message; false when there is none. */
+  /**
+   * Leaves the outcome to other consumers of this message; false when no other consumer decides it.
+   */
   giveUp(): boolean {
     if (this.#settler.giveUp?.() !== true) return false
     this.#settled = true

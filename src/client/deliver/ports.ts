@@ -42,7 +42,7 @@ export interface DeliverHost<Reader = unknown> extends ClientContext, Settler {
     drop(consumer: Reader, how: 'unsubscribe' | 'detach'): void
   }
   /**
-   * Tells turns of the event loop apart: consumers had a turn once `readerTurns` exceeds what
+   * Distinguishes turns of the event loop: consumers had a turn once `readerTurns` exceeds what
    * `readerTurn()` returned.
    */
   readonly turns: { readonly readerTurns: number; readerTurn(): number }
