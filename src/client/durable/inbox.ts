@@ -161,8 +161,8 @@ export class Inbox implements MessageTaker {
   }
 
   /**
-   * PINGRESP came: the server has read what was acknowledged by the previous one, and will not
-   * resend it.
+   * PINGRESP came: the server has read what was acknowledged when the previous one came, and will
+   * not resend it.
    */
   confirm(): void {
     const { ids } = this.#host.session.receiveWindow

@@ -146,7 +146,7 @@ export class KeptEntries implements EntryPublisher {
     if (this.#entries.get(key)?.over !== undefined) this.#entries.delete(key)
   }
 
-  /** The client has ended or the store is closed: the next process handles the ends. */
+  /** The client has ended or the store is closed: how they end is for the next client. */
   stop(error = withOutcome(closedError(), 'unknown')): void {
     for (const { outcome } of this.#entries.values()) outcome.reject(error)
   }

@@ -170,7 +170,8 @@ export class ConnectionHolder {
     )
   }
 
-  // With TLS 1.3, a server may refuse the client certificate this late.
+  // A server may refuse the client certificate this late: in TLS 1.3 the handshake of a client is
+  // over before the server has checked it.
   #beforeConnack(cause: unknown): MqttError {
     return broken(
       this.#host.platform.isTlsError(cause) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED',

@@ -210,7 +210,8 @@ export class Reconnector {
       number,
       lastError,
       version,
-      // As configured until the first CONNACK; afterwards only if there is no session to resume.
+      // As configured until the first CONNACK; afterwards only without a session to resume. A clean
+      // session of 3.1.1 stays clean.
       cleanStart:
         this.connectedOnce && !(version === 4 && cleanStart) ? !session.known : cleanStart,
       limits: this.#limits,

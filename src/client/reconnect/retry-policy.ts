@@ -71,7 +71,8 @@ export class RetryPolicy<E> {
   #state: State<E> = { name: 'idle' }
   #delays = 0
   /**
-   * Attempts counted against `maxAttempts`. Those before the first connection are not reconnects.
+   * Attempts counted against `maxAttempts`. Those that led to the first connection are discounted
+   * once it is up.
    */
   #spent = 0
   readonly #refreshed = new SparseSet<E>()

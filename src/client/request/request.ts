@@ -140,8 +140,8 @@ export class Requests {
   }
 
   /**
-   * Publishes a request and returns its answer. Waits for a connection if there is none. The
-   * payload must not change until it settles.
+   * Publishes a request and returns its answer. Without a connection, waits for one. The payload
+   * must not change until it settles.
    * @throws MqttError ERR_REMOTE when the responder answers with an error, ERR_TIMEOUT,
    * ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL, ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION,
    * ERR_INVALID_TOPIC, and all errors of `listen` and `publish`; `outcome` says whether the request
