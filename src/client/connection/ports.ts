@@ -64,7 +64,7 @@ export interface MessageTaker {
   handleRead(window: Piece | undefined): void
   /** The messages of this read were taken; its buffer belongs to its owner again. */
   handleReadEnd(): void
-  /** A message came in; `limit` is the stream position where the view's bytes end. */
+  /** A message came in; `limit` is where the received bytes end in the `bytes` of the view. */
   handleMessage(view: PublishView, record: TopicRecord, ticket: number, limit: number): void
   /** A message was too large: the view shows only the part before its payload. */
   handleTooLarge(view: PublishView, topic: string, size: number): void

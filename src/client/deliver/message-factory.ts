@@ -18,7 +18,7 @@ export class MessageFactory {
   readonly #pieces = new Pieces()
   /** The read buffer, while messages may borrow from it. */
   window: Piece | undefined
-  /** Stream position where the view's bytes end. */
+  /** Where the received bytes end in the `bytes` of the view. */
   limit = 0
 
   constructor(settler: Settler) {

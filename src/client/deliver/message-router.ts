@@ -97,8 +97,8 @@ export class MessageRouter {
   }
 
   /**
-   * A message came in; `ticket` is `noTicket` at QoS 0. `limit` is the stream position where the
-   * view's bytes end.
+   * A message came in; `ticket` is `noTicket` at QoS 0. `limit` is where the received bytes end in
+   * the `bytes` of the view.
    */
   handleMessage(
     view: PublishView,

@@ -36,9 +36,9 @@ export type Answer = Payload | Reply | null | undefined
 
 /**
  * Answers one request. If it throws, `onError` decides; if the message is rejected, an error answer
- * is sent: the User Property `error` with the code `ERR_HANDLER_FAILED`. A handler chooses code and
- * text, up to 256 characters each, by `throw new MqttError('ERR_REMOTE', text, { reasonName: code
- * })`.
+ * is sent: the User Property `error` with the code `ERR_HANDLER_FAILED`. To send a code and a text
+ * of its own to the requester, up to 256 characters each, a handler throws
+ * `new MqttError('ERR_REMOTE', text, { reasonName: code })`.
  */
 export type Responding =
   | ((message: Message) => Answer | Promise<Answer>)
