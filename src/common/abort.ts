@@ -74,7 +74,7 @@ export function tolerant<T>(promise: Promise<T>): Promise<T> {
   return outcome
 }
 
-/** A silent promise with its functions. */
+/** A silent promise, with the functions that settle it. */
 export interface Deferred<T> {
   readonly promise: Promise<T>
   readonly resolve: (value: T) => void

@@ -12,7 +12,7 @@ import type { PublishView } from '../wire/publish.js'
 
 /** Most bytes shared by messages; with the objects, less than 8 KiB. */
 const pieceSize = 7 * 1024
-/** Reads up to this size go into the piece shared by all connections. */
+/** A stretch of a read up to this size goes into the piece that all connections share. */
 const smallRead = 1024
 /** Minimum size of a reusable piece, and how often it may be found lent before it is replaced. */
 const leastLendable = 1024

@@ -41,7 +41,7 @@ interface Result {
   readonly error: MqttError | undefined
 }
 
-/** The first error; undefined when there is none. */
+/** The first error; undefined without an error. */
 export function firstError(results: readonly Result[]): MqttError | undefined {
   return results.find(({ error }) => error !== undefined)?.error
 }

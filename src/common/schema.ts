@@ -187,7 +187,9 @@ export const text: Parser<string> = that(
 /** Any function; its parameters are up to the caller's types. */
 export const callable: Parser<never> = that((value) => typeof value === 'function', 'a function')
 
-/** A value that the parser accepts, or any function. */
+/**
+ * A value that the parser accepts, or any function, whose parameters are up to the caller's types.
+ */
 export function orFunction<T>(parse: Parser<T>): Parser<never> {
   return (value, path) => (typeof value === 'function' ? value : parse(value, path)) as never
 }

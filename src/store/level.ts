@@ -47,7 +47,10 @@ const settings = { valueEncoding: 'view', compression: false, maxOpenFiles: 100 
  * for the reserve.
  */
 const ample = 4
-/** Bytes that LevelDB buffers before writing a table (its default); less on a small disk. */
+/**
+ * Bytes that LevelDB buffers before writing a table (its default); less on a small disk, because
+ * the table takes the same space.
+ */
 const mostBuffered = 4_194_304
 /** Milliseconds between compactions that search for space left by deletions. */
 const compactionInterval = 1000

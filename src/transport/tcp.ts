@@ -1,5 +1,6 @@
 /**
- * TCP over Node's `net`: dialling and listening. Never uses TLS for dialling: `mqtts` is in tls.ts.
+ * TCP over Node's `net`: dialling and listening. The URL of a target must have been checked.
+ * Dialling never uses TLS, nor falls back from it: `mqtts` is in tls.ts.
  *
  * @module
  */

@@ -58,8 +58,7 @@ export interface Transport {
   close(): void
   /**
    * Asks to stop delivery; bytes that come in all the same are accepted. Absent if the transport
-   * cannot. Lasts long only when a server sends more than fits in memory and ignores Receive
-   * Maximum.
+   * cannot. Usually short; long, for example, while messages have no room in the memory budget.
    */
   pause?(): void
   /** Undoes `pause()`; otherwise without effect. */

@@ -191,7 +191,8 @@ class WebSocketTransport implements Transport {
     this.#onEnd(error)
   }
 
-  // Polls less and less often while nothing leaves, and quickly while something does.
+  // Polls less and less often while nothing leaves, and quickly while something does. `drain()`
+  // comes before everything has left.
   #poll(delay: number, before = Number.POSITIVE_INFINITY): void {
     this.#timer = setTimeout(() => {
       const amount = this.#socket.bufferedAmount

@@ -25,7 +25,10 @@ interface Waiting {
 
 const closedMessage = 'store closed'
 
-/** True for the error of a closed store: nothing of what was requested with it is stored. */
+/**
+ * True for the error of a closed store, which writes nothing more: no change that failed with it is
+ * stored.
+ */
 export function isClosed(error: MqttError): boolean {
   return error.code === 'ERR_STORE' && error.message.includes(closedMessage)
 }
