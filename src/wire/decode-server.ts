@@ -1,5 +1,5 @@
 /**
- * Decodes what a server sends.
+ * Decodes what a server sends: all that a client needs.
  *
  * Assumes a frame exposed by a framer with `from: 'server'`. Must not import the decoder of client
  * packets.

@@ -220,7 +220,7 @@ function writeReason(
   const start = writer.length
   writer.u8(checkReasonCode(packetType, reasonCode, from))
   writePropertyBlock(writer, properties, packetType, version, from)
-  // An empty Property Length is omitted, and so is reason code 0.
+  // Without properties, the Property Length is omitted, and so is reason code 0.
   if (writer.length < start + 3) writer.length = reasonCode > 0 ? start + 1 : start
 }
 

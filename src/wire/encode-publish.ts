@@ -67,6 +67,7 @@ function writeAnyHead(
  *
  * @param topic with its length in front
  * @param packetId 0 at QoS 0
+ * @param topicAlias 0 for none; 5.0 only
  */
 export function writeKnownHead(
   writer: Writer,
@@ -120,6 +121,7 @@ export interface PublishSettings {
  *
  * @param topic empty only with an alias
  * @param packetId 0 at QoS 0
+ * @param alias 0 for none; 5.0 only
  */
 export function writeMessage(
   writer: Writer,

@@ -135,7 +135,7 @@ export class Framer implements FrameSource {
     return this.bytes === this.#carry.bytes ? this.#carry.apart : undefined
   }
 
-  /** Stream position where `bytes` ends. */
+  /** Where the received bytes end in `bytes`. */
   get limit(): number {
     return this.bytes === this.#chunk ? this.#limit : this.end
   }

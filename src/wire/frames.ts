@@ -66,7 +66,7 @@ export interface FrameSource {
   readonly body: number
   /** Where the frame ends. */
   readonly end: number
-  /** Stream position where `bytes` ends. */
+  /** Where the received bytes end in `bytes`. */
   readonly limit: number
   /** Bytes of the packet; more than `end - start` when its payload was skipped. */
   readonly size: number

@@ -170,7 +170,7 @@ function isForbidden(id: number, packetType: number, from: Author): boolean {
 
 /** Results of {@link validateProperties} besides errors. */
 export interface PropertyNotes {
-  /** The Topic Alias; unchanged if there is none. */
+  /** The Topic Alias; unchanged without one. */
   topicAlias: number
   /** Incremented for each User Property. */
   userPropertyCount: number
@@ -195,6 +195,8 @@ export interface PropertyNotes {
  *
  * @param packetType the packet that contains them, `WILL` for a will
  * @param from the sender
+ * @param out receives the values, as copies
+ * @param data a DataView of the same bytes: user properties are checked faster with it
  */
 export function validateProperties(
   bytes: Uint8Array,
@@ -346,6 +348,8 @@ export function readProperties(bytes: Uint8Array, start: number, end: number): P
  * `undefined`. Refuses properties that the packet may not have by the rules of `from`.
  *
  * @param path of the properties in the packet, for errors
+ * @returns the bits `WROTE_…` of what was written; the object may have getters and inherited keys,
+ * so only this result is certain
  */
 export function writeProperties(
   writer: Writer,

@@ -82,6 +82,7 @@ export class PublishView implements PropertyNotes {
    *
    * @param data a DataView of the same bytes: most checks then take four bytes at a time
    * @param topics finds or adds the topic's record; needs `data`
+   * @throws WireError for every rule that the packet can break by itself
    */
   read(
     bytes: Uint8Array,

@@ -29,8 +29,8 @@ const shortString = 12
 let decoder: InstanceType<typeof TextDecoder> | undefined
 
 /**
- * Checks `bytes[start..end)`: {@link ILL_FORMED} [MQTT-1.5.4-1] [MQTT-1.5.4-2], {@link
- * HAS_WILDCARD}, or 0.
+ * Checks `bytes[start..end)`. Returns {@link HAS_WILDCARD}, {@link ILL_FORMED} [MQTT-1.5.4-1]
+ * [MQTT-1.5.4-2], or 0.
  */
 export function scanUtf8(bytes: Uint8Array, start: number, end: number): number {
   let result = 0
