@@ -307,8 +307,8 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     return this.#inbox.clear()
   }
 
-  // The session is lost, or treated as lost. The consequences for publishes are written in this
-  // turn, before the counter is reset.
+  // The session is lost, or treated as lost. What that means for publishes is written in this turn;
+  // an empty change behind it ends `#losing`.
   #lose(): void {
     if (!this.#session.asking && !this.#publishes.exchanges) return
     this.#losing += 1

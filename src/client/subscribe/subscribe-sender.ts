@@ -155,7 +155,10 @@ export class SubscribeSender {
     this.#endpoint = endpoint
   }
 
-  /** The client is about to end: suspects are not tried any more, but sent. */
+  /**
+   * The client is about to end: nothing is tried any more. A suspect UNSUBSCRIBE is sent with the
+   * others, a suspect SUBSCRIBE is not sent.
+   */
   close(): void {
     if (this.#suspects.length === 0) return
     refill(this.#queue, this.#suspects.splice(0))
