@@ -1,6 +1,9 @@
 /**
  * The clock of a virtual world: timers that are due run by themselves; only advancing the time must
  * be requested.
+ *
+ * A program can therefore await whatever takes no time, as it does outside of tests. No two runs
+ * overlap, because time would go back.
  */
 import { VirtualClock } from './virtual-clock.js'
 

@@ -1,6 +1,9 @@
 /**
  * The other end of a connection, controlled by a test: it shows received data and sends packets or
  * raw bytes.
+ *
+ * Nothing is answered by itself, except with what `answer` was given. It decodes with
+ * `mqwire/wire`, as a server.
  */
 import type { Sink, Transport } from '../transport/transport.js'
 import { Decoder } from '../wire/decode.js'

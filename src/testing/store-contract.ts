@@ -1,6 +1,9 @@
 /**
  * The contract of stores as a list of cases for any test runner: for your own stores and those of
  * the package.
+ *
+ * Each `open()` must return an empty store. Every case closes what it opened. No test framework is
+ * imported: a case that finds a broken rule rejects with a message that names it.
  */
 import type { Store, StoreEntry, StoreOperation, StoreRange } from '../store/base/store.js'
 

@@ -1,6 +1,8 @@
 /**
  * A clock that advances only when a test requests it: timers run in order, and all promises settle
  * between two of them.
+ *
+ * Nothing waits in real time, except for the hop that lets microtasks finish.
  */
 import { checkDuration } from './broker/common/check.js'
 import { type Timer, Timers } from './timers.js'

@@ -1,6 +1,8 @@
 /**
  * The connections of a broker and what they share: accepts them, closes them, and knows when the
  * last one has ended.
+ *
+ * Nothing here throws at callers, except for wrong arguments of the test.
  */
 import type { Transport } from '../../transport/transport.js'
 import type { BrokerSettings } from './common/options.js'

@@ -188,6 +188,8 @@ export class MemoryBroker {
   /**
    * Adds a listener; returns a function that removes it. Errors of listeners are thrown again in a
    * microtask.
+   *
+   * @throws MqttError ERR_INVALID_OPTION for an unknown event
    */
   on<K extends keyof BrokerEvents>(
     type: K,
@@ -223,6 +225,9 @@ export class MemoryBroker {
   /**
    * Publishes a message from the test; true when it has a subscription. The publish hook is not
    * called. The arguments may be changed afterwards.
+   *
+   * @throws MqttError ERR_INVALID_OPTION for an invalid message, WireError for a message that no
+   * PUBLISH can carry
    */
   publish(message: BrokerPublish): boolean {
     checkNames('publish', message, ['topic', 'payload', 'qos', 'retain', 'properties'])
@@ -274,6 +279,10 @@ export class MemoryBroker {
   /**
    * Listens for clients: `await broker.serve({ tcp: 1883, ws: 8080 })`. Node only. The broker's
    * `close()` also closes these listeners.
+   *
+   * Rejects with `ERR_INVALID_OPTION`; with `ERR_CLOSED` after `close()`; with the platform's error
+   * (`EADDRINUSE`) when one of the listeners cannot listen, and then none of them does; with
+   * `ERR_UNSUPPORTED_OPTION` in browsers.
    */
   async serve(_options: BrokerServeOptions): Promise<BrokerListeners> {
     throw new MqttError('ERR_UNSUPPORTED_OPTION', 'serve() needs the sockets of Node', {

@@ -1,5 +1,7 @@
 /**
  * A list of the latest entries, limited by their number and by the bytes that they report.
+ *
+ * When it is full, the older half is removed, so that adding stays cheap.
  */
 
 /** See the file's comment. */

@@ -1,5 +1,8 @@
 /**
  * Checks the arguments of tests: names, types and ranges; errors say what is allowed.
+ *
+ * Arguments are never changed, and no message repeats a value that may be secret: only numbers and
+ * short names.
  */
 import { MqttError } from '../../../errors.js'
 

@@ -119,7 +119,12 @@ export class FaultTable {
     return this.#rows.length
   }
 
-  /** Adds a fault, which starts counting now; returns a function that removes it. */
+  /**
+   * Adds a fault, which starts counting now; returns a function that removes it.
+   *
+   * @throws MqttError `ERR_INVALID_OPTION` for an invalid fault, and for a reason code that the
+   * packet, or its answer, never has
+   */
   add(fault: Fault): () => void {
     checkFault(fault)
     const row: Row = { fault, seen: 0, lost: new Set() }

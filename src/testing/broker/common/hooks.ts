@@ -1,6 +1,8 @@
 /**
  * Calls the hooks of a test and fails closed: anything but a valid verdict refuses, promises have a
  * time limit, and failures are reported.
+ *
+ * A hook that answers at once takes effect at once. No promise of this file rejects.
  */
 import { isReasonCode } from '../../../wire/reason-codes.js'
 import { after, type BrokerClock } from './clock.js'

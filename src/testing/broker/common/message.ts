@@ -1,5 +1,7 @@
 /**
  * An application message in the broker, and its form for a receiver.
+ *
+ * Messages are never changed, because the queues of all sessions that wait for them share them.
  */
 import type { Bytes, Properties, PublishPacket, QoS } from '../../../wire/packets.js'
 

@@ -1,5 +1,8 @@
 /**
  * A PUBLISH for many receivers: the common part is encoded once, the rest for each receiver.
+ *
+ * A decoder or an encoder must have accepted the messages. Only the last message is kept, and no
+ * memory is handed out twice.
  */
 import { encode } from '../../../wire/encode.js'
 import type { QoS } from '../../../wire/packets.js'

@@ -1,6 +1,9 @@
 /**
  * Batches small packets to one client: packets sent while a client's bytes are processed are
  * written together afterwards.
+ *
+ * The order to each client is kept. Nothing waits for time: the end of the outermost batch writes
+ * everything.
  */
 
 /** Something that holds packets back while a batch runs. */

@@ -1,5 +1,7 @@
 /**
  * One connection of a client: creates and connects the parts that send, receive, time and end it.
+ *
+ * Nothing that comes in makes it throw into the transport.
  */
 import type { Sink, Transport } from '../../../transport/transport.js'
 import { Decoder } from '../../../wire/decode.js'

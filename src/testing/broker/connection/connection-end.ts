@@ -1,6 +1,8 @@
 /**
  * How one connection ends: with or without DISCONNECT, at once or after pending output, and which
  * side ended it.
+ *
+ * A connection ends once; later reasons have no effect.
  */
 import type { Transport } from '../../../transport/transport.js'
 import { DISCONNECT } from '../../../wire/constants.js'

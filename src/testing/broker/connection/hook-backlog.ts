@@ -1,5 +1,7 @@
 /**
  * Packets of one client that wait, in order and limited, while a hook decides about an earlier one.
+ *
+ * While much waits, the transport is asked to pause.
  */
 import type { Transport } from '../../../transport/transport.js'
 import type { ConnectionLife } from './ports.js'

@@ -1,5 +1,9 @@
 /**
  * The path of an incoming packet: through faults and the `intercept` hook to its handler.
+ *
+ * `handshake.ts` and `requests.ts` decide what a packet means. While a hook decides about one
+ * packet, those behind it wait. Nothing that comes in makes this throw, and nothing is handled
+ * after the end.
  */
 import type { Transport } from '../../../transport/transport.js'
 import type { WireError } from '../../../wire/error.js'

@@ -1,6 +1,8 @@
 /**
  * Rewrites outgoing packets: with another reason code, with 3.1.1 codes, or without explanatory
  * properties.
+ *
+ * Pure functions; the packets given to them are not changed.
  */
 import type { ServerPacket } from '../../../wire/packets.js'
 

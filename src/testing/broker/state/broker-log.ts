@@ -1,6 +1,8 @@
 /**
  * Reports of a broker to its test: events, and lists of accepted messages, broken rules and failed
  * hooks.
+ *
+ * The lists are bounded. Nothing here changes what the broker does.
  */
 import { BoundedLog } from '../common/bounded-log.js'
 import type { BrokerClock } from '../common/clock.js'

@@ -1,6 +1,9 @@
 /**
  * The state shared by all connections of a broker: settings, sessions and messages, and the path of
  * a message.
+ *
+ * Everything happens at once, in the order of the calls; time comes only from the clock of the
+ * settings. Of the connections it knows only what `ports.ts` says.
  */
 import type { BrokerClock } from '../common/clock.js'
 import type { HookName } from '../common/events.js'

@@ -1,5 +1,8 @@
 /**
  * The Session State of one client, connected or not (section 4.1).
+ *
+ * It holds state only: `session-store.ts` decides when it begins and ends, and the subscription
+ * tree also has its subscriptions.
  */
 import type { ProtocolVersion } from '../../../wire/packets.js'
 import type { BrokerSession, SessionSubscription } from '../common/broker-session.js'
