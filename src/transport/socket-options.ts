@@ -1,6 +1,6 @@
 /**
  * Address and socket settings of a target, in the terms of Node's `net` and `tls`. Not an entry
- * file, because its types are Node's.
+ * file, because its types are Node's. It reads nothing but the target.
  */
 
 import type { LookupFunction } from 'node:net'

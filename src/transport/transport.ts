@@ -86,7 +86,10 @@ export type Accept = (transport: Transport, remote?: string) => void
 
 /** TLS settings of an endpoint (`mqtts`, `wss`). Not available in browsers. */
 export interface TlsOptions {
-  /** Trusted certificate authorities, PEM. Default: the platform's. The name is always checked. */
+  /**
+   * Trusted certificate authorities, PEM. Default: the platform's. They never turn name checking
+   * off.
+   */
   readonly ca?: string | Uint8Array | readonly (string | Uint8Array)[] | undefined
   /** Client certificate chain, PEM. Default: none. */
   readonly cert?: string | Uint8Array | undefined

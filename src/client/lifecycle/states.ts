@@ -1,6 +1,6 @@
 /**
  * The states of a client, the table of allowed transitions, and the values that belong to a state.
- * Each transition is announced once.
+ * A state is never left for one that the table does not allow. Each transition is announced once.
  */
 
 import { type Deferred, deferred } from '../../common/abort.js'
