@@ -14,7 +14,7 @@ import type { PublishView } from '../wire/publish.js'
 const pieceSize = 7 * 1024
 /** A stretch of a read up to this size goes into the piece that all connections share. */
 const smallRead = 1024
-/** Minimum size of a reusable piece, and how often it may be found lent before it is replaced. */
+/** Fewest bytes of a reusable piece, and how often it may be found lent before it is replaced. */
 const leastLendable = 1024
 const mostMisses = 64
 const nothing = new Uint8Array(0)

@@ -13,7 +13,7 @@ import { Piece } from './message-memory.js'
 export const windowSize = 65_536
 /** Most windows of one connection; when all are lent, waiting messages are copied out. */
 const mostWindows = 4
-/** From this size of a read on, a connection counts as busy and gets its own windows. */
+/** From reads of this many bytes on, a connection counts as busy and gets its own windows. */
 const busyRead = 4096
 
 let shared: ReadWindow | undefined

@@ -60,7 +60,7 @@ const logName = 'mqwire.log'
 const mostInPage = { entries: 1000, bytes: 65_536 }
 /** Values with at most this many bytes between them are read at once. */
 const mostBetween = 4096
-/** A log is compacted from this length on, when it is twice as long as its live entries. */
+/** A log is compacted from this many bytes on, when it is twice as long as its live entries. */
 const shortestCompacted = 4_194_304
 /** Bytes of a deletion, and of a live entry, besides key and value. */
 const deletionLength = 48
@@ -142,9 +142,9 @@ class FileBackend implements Backend {
   /** The disk was full, and the reserve has not been restored since. */
   #isFull = false
   #reserved = 0
-  /** Upper limit of the reserve. */
+  /** Most bytes that the reserve may have. */
   #mostReserved = Number.POSITIVE_INFINITY
-  /** The system's limit for a file's length, as far as writes have discovered it. */
+  /** The system's limit for the bytes of a file, as far as writes have discovered it. */
   #most = Number.POSITIVE_INFINITY
   /** Bytes of the live entries in a log, and of deleting each of them. */
   #live = 0
@@ -388,7 +388,7 @@ class FileBackend implements Backend {
     await this.#mend()
   }
 
-  /** Length of a log of the live entries after these changes. */
+  /** Bytes of a log of the live entries after these changes. */
   #lengthAfter(operations: readonly StoreOperation[]): number {
     let live = this.#live
     for (const each of operations) {

@@ -17,8 +17,8 @@ const smallValue = 1024
 const noSpace = ['No space left on device', 'ENOSPC', 'EDQUOT', 'Disk quota exceeded']
 
 /**
- * Step by which a reserve grows, and its upper limit. A reserve is as large as the store plus one
- * step.
+ * Bytes by which a reserve grows, and the most that it may have. A reserve is as large as the store
+ * plus one step.
  */
 export const reserveStep = 262_144
 export const mostReserved = 24 * 1_048_576

@@ -70,7 +70,7 @@ export function isPlain(data: DataView, start: number, end: number): boolean {
   return true
 }
 
-/** Size of the well-formed sequence at `at`; 0: ill-formed. Not for ASCII. */
+/** Bytes of the well-formed sequence at `at`; 0: ill-formed. Not for ASCII. */
 function sequenceSize(bytes: Uint8Array, at: number, end: number): number {
   const lead = bytes[at] as number
   const size = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4

@@ -65,7 +65,7 @@ function keep(known: Known): void {
   follow(known)
 }
 
-/** Below this size, copying in a loop is faster. */
+/** Below this many bytes, copying in a loop is faster. */
 const shortCopy = 24
 
 /** Returns an array of at least `size` bytes to replace `old`, which the writer no longer uses. */

@@ -47,7 +47,7 @@ export class OutgoingBytes {
     return this.source === undefined ? 0 : this.#size - this.#at
   }
 
-  /** Sends the rest of a payload, from `at`. */
+  /** Continues with a payload of which `at` bytes were handed over. */
   protected follow(payload: Uint8Array, at: number): void {
     this.source = payload
     this.#at = at

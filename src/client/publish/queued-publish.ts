@@ -54,7 +54,8 @@ export interface Suspicion {
 
 /**
  * The suspicion that earlier processes recorded; undefined for 0. From two strikes on, the message
- * is sent alone at once. Otherwise a process that restarts after each loss would never isolate it.
+ * is sent alone, behind an answer to PINGREQ, from the first connection on. Otherwise a process
+ * that restarts after each loss would never isolate it.
  */
 export function earlierSuspicion(strikes: number): Suspicion | undefined {
   return strikes > 0

@@ -3,8 +3,8 @@
  * topic (section 4.10).
  *
  * Requesters choose the response topic, so it must be allowed; otherwise they could make this
- * client publish anywhere. Requests with a topic that is not allowed are counted and the handler is
- * not called.
+ * client publish anywhere. Requests without a response topic, or with one that is not allowed, are
+ * counted and the handler is not called.
  */
 
 import {
@@ -176,7 +176,8 @@ class Answers {
         properties: { ...properties, correlationData },
       })
     } catch (error) {
-      // The handler has succeeded, so it must not run again because its answer could not be sent.
+      // The handler has succeeded, so it does not run again because its answer could not be sent;
+      // only an invalid answer counts as its failure.
       if (MqttError.is(error) && error.code === 'ERR_INVALID_OPTION') throw error
       this.failed += 1
       // An error answer may also be too large to send.
