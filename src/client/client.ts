@@ -96,7 +96,10 @@ export class BaseClient extends Printed implements AsyncDisposable {
     }),
   }
 
-  /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
+  /**
+   * @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION,
+   * ERR_UNSUPPORTED_OPTION
+   */
   constructor(
     platform: Platform,
     endpoints: Endpoint | readonly Endpoint[],
@@ -214,8 +217,10 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /**
    * Subscribes (section 3.8) and waits for the grant.
-   * @throws MqttError ERR_SUBSCRIBE_REFUSED when every filter was refused, ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_SUBSCRIPTION_CONFLICT,
-   * ERR_SHARED_SUBS_UNSUPPORTED, ERR_WILDCARD_SUBS_UNSUPPORTED, ERR_SUBSCRIPTION_IDS_UNSUPPORTED, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
+   * @throws MqttError ERR_SUBSCRIBE_REFUSED when every filter was refused, ERR_INVALID_TOPIC,
+   * ERR_INVALID_OPTION, ERR_SUBSCRIPTION_CONFLICT, ERR_SHARED_SUBS_UNSUPPORTED,
+   * ERR_WILDCARD_SUBS_UNSUPPORTED, ERR_SUBSCRIPTION_IDS_UNSUPPORTED, ERR_CONNECTION_LOST,
+   * ERR_ABORTED, ERR_CLOSED
    */
   async subscribe(filters: Filters, options?: SubscribeOptions): Promise<Subscription>
   async subscribe(
@@ -238,7 +243,8 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   /**
-   * Subscribes and calls a handler with each message, in order; a message is acknowledged when its handler is done.
+   * Subscribes and calls a handler with each message, in order; a message is acknowledged when its
+   * handler is done.
    * @throws MqttError as `subscribe`, and ERR_INVALID_HANDLER
    */
   async listen(filters: Filters, handler: Handler, options?: ListenOptions): Promise<Handling>
@@ -504,7 +510,10 @@ function siteOf(): Error {
 
 /** The class of the clients of one platform. */
 export interface ClientClass<C extends BaseClient = BaseClient> {
-  /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
+  /**
+   * @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION,
+   * ERR_UNSUPPORTED_OPTION
+   */
   new (endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions): C
 }
 

@@ -68,7 +68,10 @@ export interface MemoryHub {
    * listener's URL is `memory:` plus the name.
    */
   listen(name: string, accept: Accept): Listener
-  /** Connects to a listener by its name or URL. Rejects with an error whose `code` is `ECONNREFUSED` without a listener, or with the signal's reason. */
+  /**
+   * Connects to a listener by its name or URL. Rejects with an error whose `code` is `ECONNREFUSED`
+   * without a listener, or with the signal's reason.
+   */
   dial(
     target: string | URL,
     options?: { readonly signal?: AbortSignal | undefined },

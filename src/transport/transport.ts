@@ -169,5 +169,8 @@ export interface DialOptions {
   readonly maximumPacketSize?: number | undefined
 }
 
-/** Opens a stream to a target. Rejects with the platform's own error, which the caller wraps; rejects with the signal's reason when aborted. */
+/**
+ * Opens a stream to a target. Rejects with the platform's own error, which the caller wraps;
+ * rejects with the signal's reason when aborted.
+ */
 export type Dial = (target: Target, options: DialOptions) => Promise<Transport>

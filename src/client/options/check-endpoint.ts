@@ -69,7 +69,10 @@ function isUrl(value: unknown): value is string | URL {
 
 const urlLike: Parser<string | URL> = that(isUrl, 'a string or a URL')
 
-/** Parses one endpoint or a list. @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
+/**
+ * Parses one endpoint or a list. @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL,
+ * ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION
+ */
 export function parseEndpoints(
   endpoints: Endpoint | readonly Endpoint[],
   platform: Platform,

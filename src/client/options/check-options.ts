@@ -365,7 +365,9 @@ const connectOptions = {
 /** Lowest default of `maximumPacketSize`, even with a small memory budget: CONNACK has to fit. */
 const leastPacketSize = 1024
 
-/** Options whose defaults must not look as if the caller had given them: 3.1.1 refuses given ones. */
+/**
+ * Options whose defaults must not look as if the caller had given them: 3.1.1 refuses given ones.
+ */
 const said = [
   ...(Object.keys(fiveOnly) as (keyof typeof fiveOnly)[]),
   'will',

@@ -53,7 +53,10 @@ export interface Message {
   readonly id: string | undefined
   /** Decoded on first access. */
   readonly properties: MessageProperties
-  /** The payload as UTF-8. @throws MqttError ERR_MESSAGE_RELEASED also when its buffer was transferred */
+  /**
+   * The payload as UTF-8. @throws MqttError ERR_MESSAGE_RELEASED also when its buffer was
+   * transferred
+   */
   text(): string
   /**
    * The payload parsed as JSON; keys named `__proto__` are left out. @throws SyntaxError when it is

@@ -1,7 +1,8 @@
 /**
  * The options of a client. Types only.
  *
- * Durations are milliseconds unless a field says seconds (those that MQTT itself counts in seconds).
+ * Durations are milliseconds unless a field says seconds (those that MQTT itself counts in
+ * seconds).
  */
 import type { MqttError } from '../../errors.js'
 import type { Store } from '../../store/base/store.js'
@@ -30,7 +31,10 @@ export interface CredentialsContext {
 export interface Credentials {
   /** User Name (section 3.1.3.5). Default: the client's option, else that of the endpoint's URL. */
   readonly username?: string | undefined
-  /** Password, at most 65,535 bytes (section 3.1.3.6). Default: the client's option, else that of the endpoint's URL. */
+  /**
+   * Password, at most 65,535 bytes (section 3.1.3.6). Default: the client's option, else that of
+   * the endpoint's URL.
+   */
   readonly password?: Payload | undefined
   /** Additional HTTP headers for the WebSocket handshake. Node only. */
   readonly headers?: Readonly<Record<string, string>> | undefined
@@ -94,7 +98,9 @@ export interface SessionStore {
   readonly inbound?: boolean | undefined
 }
 
-/** Options of a client. They are parsed into a frozen copy; the object given is never written to. */
+/**
+ * Options of a client. They are parsed into a frozen copy; the object given is never written to.
+ */
 export interface ClientOptions {
   /**
    * Client Identifier (section 3.1.3.1). Default `''`: the broker assigns one; on 3.1.1 the client
@@ -123,7 +129,10 @@ export interface ClientOptions {
   readonly credentials?:
     | ((context: CredentialsContext) => Credentials | Promise<Credentials>)
     | undefined
-  /** Milliseconds for one call of `credentials()`, 0 to 2,147,483,647; then `ERR_CONNECT_TIMEOUT`. Default 30,000. */
+  /**
+   * Milliseconds for one call of `credentials()`, 0 to 2,147,483,647; then `ERR_CONNECT_TIMEOUT`.
+   * Default 30,000.
+   */
   readonly credentialsTimeout?: number | undefined
   /**
    * Keep-alive in seconds, 0 to 65,535; `false` or 0 is off (section 3.1.2.10). Default 30. Above
@@ -203,9 +212,15 @@ export interface ClientOptions {
    * (section 3.1.2.11.6). Default false.
    */
   readonly requestResponseInformation?: boolean | undefined
-  /** Let the broker send reason strings and user properties with failures (section 3.1.2.11.7). Default true. */
+  /**
+   * Let the broker send reason strings and user properties with failures (section 3.1.2.11.7).
+   * Default true.
+   */
   readonly requestProblemInformation?: boolean | undefined
-  /** User properties of CONNECT, pairs of name and value (section 3.1.2.11.8). MQTT 5.0 only. Default `[]`. */
+  /**
+   * User properties of CONNECT, pairs of name and value (section 3.1.2.11.8). MQTT 5.0 only.
+   * Default `[]`.
+   */
   readonly userProperties?: UserProperties | undefined
   /**
    * The message that the server publishes if this client disappears (section 3.1.2.5). Default:
@@ -226,7 +241,10 @@ export interface ClientOptions {
   readonly resubscribe?: 'when-lost' | 'always' | undefined
   /** Hosts, or `host:port`, that a Server Reference may lead to (section 4.11). Default: none. */
   readonly serverReferences?: readonly string[] | undefined
-  /** Milliseconds before `expiresAt` at which credentials are renewed, 0 to 2,147,483,647. Default 60,000. */
+  /**
+   * Milliseconds before `expiresAt` at which credentials are renewed, 0 to 2,147,483,647. Default
+   * 60,000.
+   */
   readonly refreshBefore?: number | undefined
   /** Enhanced authentication (section 4.12). MQTT 5.0 only. Default: none. */
   readonly auth?: AuthMechanism | undefined
@@ -238,7 +256,10 @@ export interface ClientOptions {
    * background. `false`: none in Node either.
    */
   readonly scanner?: FrameScanner | PromiseLike<FrameScanner | undefined> | false | undefined
-  /** Milliseconds for which QoS 1 and 2 messages of a resumed session wait for a subscription, 0 to 2,147,483,647. Default 30,000. */
+  /**
+   * Milliseconds for which QoS 1 and 2 messages of a resumed session wait for a subscription, 0 to
+   * 2,147,483,647. Default 30,000.
+   */
   readonly unclaimedHold?: number | undefined
   /**
    * Defaults for the buffers of subscriptions, and settings that hold for all of them. Default: see
@@ -294,7 +315,10 @@ export interface ConnectOptions {
 
 /** Properties of the Will Message (section 3.1.3.2). */
 export interface WillProperties {
-  /** Seconds from the loss of the connection until the will is published, 0 to 4,294,967,295 (section 3.1.3.2.2). Default 0. */
+  /**
+   * Seconds from the loss of the connection until the will is published, 0 to 4,294,967,295
+   * (section 3.1.3.2.2). Default 0.
+   */
   readonly willDelayInterval?: number | undefined
   /** 0: bytes. 1: UTF-8 text (section 3.1.3.2.3). Default: not sent, which means 0. */
   readonly payloadFormatIndicator?: number | undefined
@@ -340,13 +364,22 @@ export type CustomTransport = (
  * (`ERR_UNSUPPORTED_OPTION`), never ignored.
  */
 export interface EndpointOptions {
-  /** Scheme, host, port and path, such as `wss://broker.example/mqtt`, without a fragment. User-info becomes user name and password (section 3.1.3.5). */
+  /**
+   * Scheme, host, port and path, such as `wss://broker.example/mqtt`, without a fragment. User-info
+   * becomes user name and password (section 3.1.3.5).
+   */
   readonly url: string | URL
-  /** Certificates and their verification, for `mqtts:`, `ssl:`, `tls:` and `wss:`. Node only. Default: the platform's authorities. */
+  /**
+   * Certificates and their verification, for `mqtts:`, `ssl:`, `tls:` and `wss:`. Node only.
+   * Default: the platform's authorities.
+   */
   readonly tls?: TlsOptions | undefined
   /** HTTP headers of the WebSocket handshake. Node only, and not in Bun. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** WebSocket sub-protocols, of which the server has to pick one: different tokens [MQTT-6.0.0-3]. Default `['mqtt']`. */
+  /**
+   * WebSocket sub-protocols, of which the server has to pick one: different tokens [MQTT-6.0.0-3].
+   * Default `['mqtt']`.
+   */
   readonly protocols?: readonly string[] | undefined
   /** Settings of the TCP socket, not for `unix:`. Node only. Default: the platform's. */
   readonly socket?: SocketOptions | undefined

@@ -1,7 +1,8 @@
 /**
  * Publishing: options, limits and results. Types only.
  *
- * Durations are milliseconds unless a field says seconds (those that MQTT itself counts in seconds).
+ * Durations are milliseconds unless a field says seconds (those that MQTT itself counts in
+ * seconds).
  */
 import type { QoS, UserProperties } from '../../wire/packets.js'
 import type { Payload } from './message.js'
@@ -26,14 +27,20 @@ export interface OutboundOptions {
    * `ERR_QUEUE_FULL`.
    */
   readonly overflow?: OutboundOverflow | undefined
-  /** What happens to a publish while there is no connection. Default: QoS 0 is rejected, QoS 1 and 2 are queued. */
+  /**
+   * What happens to a publish while there is no connection. Default: QoS 0 is rejected, QoS 1 and 2
+   * are queued.
+   */
   readonly offline?: OfflineOptions | undefined
   /**
    * Milliseconds to wait for PUBACK or PUBCOMP, then `ERR_TIMEOUT`; the exchange itself continues.
    * Default: no limit.
    */
   readonly ackTimeout?: number | undefined
-  /** Milliseconds for which a publish may wait to be sent; then it rejects with `ERR_EXPIRED`. Default: no limit. */
+  /**
+   * Milliseconds for which a publish may wait to be sent; then it rejects with `ERR_EXPIRED`.
+   * Default: no limit.
+   */
   readonly ttl?: number | undefined
   /**
    * What happens to a publish that was sent and not acknowledged when the server has lost the
@@ -122,7 +129,10 @@ export interface PublishOptions {
    * Default false.
    */
   readonly flush?: boolean | undefined
-  /** Milliseconds to wait for the acknowledgement, then `ERR_TIMEOUT`. 0, and the default: the client's `outbound.ackTimeout`. */
+  /**
+   * Milliseconds to wait for the acknowledgement, then `ERR_TIMEOUT`. 0, and the default: the
+   * client's `outbound.ackTimeout`.
+   */
   readonly ackTimeout?: number | undefined
   /** What happens when the queue is full. Default: the client's `outbound.overflow`. */
   readonly overflow?: OutboundOverflow | undefined

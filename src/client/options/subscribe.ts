@@ -45,7 +45,10 @@ export interface SubscriptionDefaults {
 
 /** One filter with its own Subscription Options (section 3.8.3.1). */
 export interface FilterRequest {
-  /** Topic filter (section 4.7), with `$share/name/` before it for a shared subscription (section 4.8.2). */
+  /**
+   * Topic filter (section 4.7), with `$share/name/` before it for a shared subscription (section
+   * 4.8.2).
+   */
   readonly filter: string
   /** Highest QoS at which the broker sends messages. Default: that of the call. */
   readonly qos?: QoS | undefined
@@ -94,7 +97,9 @@ export interface SubscribeOptions extends Omit<SubscriptionDefaults, 'poisonAfte
   readonly noLocal?: boolean | undefined
   /** Keep the RETAIN flag of live messages. MQTT 5.0 only. Default false. */
   readonly retainAsPublished?: boolean | undefined
-  /** Retained messages: 0 always, 1 only for a new subscription, 2 never. MQTT 5.0 only. Default 0. */
+  /**
+   * Retained messages: 0 always, 1 only for a new subscription, 2 never. MQTT 5.0 only. Default 0.
+   */
   readonly retainHandling?: 0 | 1 | 2 | undefined
   /** Reject a grant of a lower QoS than requested (`ERR_SUBSCRIBE_REFUSED`). Default false. */
   readonly requireQos?: boolean | undefined
@@ -148,7 +153,10 @@ export interface NextOptions {
   readonly timeout?: number | undefined
 }
 
-/** Messages of one or more filters, for one consumer: `for await` reads them, `await using` ends the subscription with the block. */
+/**
+ * Messages of one or more filters, for one consumer: `for await` reads them, `await using` ends the
+ * subscription with the block.
+ */
 export interface Subscription extends AsyncIterable<Message>, AsyncDisposable {
   /**
    * Resolves with this subscription when it is granted, rejects when that fails. Never an unhandled
@@ -176,7 +184,8 @@ export interface Subscription extends AsyncIterable<Message>, AsyncDisposable {
   batches(max?: number): AsyncIterableIterator<Message[]>
   [Symbol.asyncIterator](): AsyncIterableIterator<Message>
   /**
-   * The messages as a web stream, which reads ahead: for `ack: 'manual'` and `'on-receive'` only. Cancelling it leaves the subscription.
+   * The messages as a web stream, which reads ahead: for `ack: 'manual'` and `'on-receive'` only.
+   * Cancelling it leaves the subscription.
    * @throws MqttError ERR_INVALID_OPTION, ERR_CONCURRENT_NEXT
    */
   readable(): ReadableStream<Message>

@@ -381,7 +381,9 @@ export function isStopping({ state }: RequestClient): boolean {
   return state === 'closed' || state === 'disconnecting'
 }
 
-/** 3.1.1 has neither response topics nor correlation data. @throws MqttError ERR_UNSUPPORTED_OPTION */
+/**
+ * 3.1.1 has neither response topics nor correlation data. @throws MqttError ERR_UNSUPPORTED_OPTION
+ */
 export function assertVersion(host: RequestHost): void {
   if (isVersion4(host))
     throw optionError(

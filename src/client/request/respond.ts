@@ -68,7 +68,8 @@ interface Asked extends Pick<Message, 'qos'> {
 }
 
 /**
- * Subscribes and answers requests, in order, `concurrency` at a time; a request is acknowledged when its answer is published.
+ * Subscribes and answers requests, in order, `concurrency` at a time; a request is acknowledged
+ * when its answer is published.
  * @throws MqttError as `listen`, and ERR_UNSUPPORTED_OPTION on 3.1.1
  */
 export async function respond(

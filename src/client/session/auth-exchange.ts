@@ -51,7 +51,9 @@ export class AuthExchange {
     this.#owed = 0
   }
 
-  /** Sends AUTH: the next round of an exchange (0x18), or the first of a re-authentication (0x19). */
+  /**
+   * Sends AUTH: the next round of an exchange (0x18), or the first of a re-authentication (0x19).
+   */
   authenticate(reasonCode: 0x18 | 0x19, authenticationData: Bytes | undefined): void {
     const session = this.#session
     const { state } = session

@@ -211,7 +211,10 @@ export class SendWindow extends IdTable {
     this.#expected.delete(id)
   }
 
-  /** Takes an identifier for a SUBSCRIBE or UNSUBSCRIBE of `count` filters. Only while `hasIdentifier`. */
+  /**
+   * Takes an identifier for a SUBSCRIBE or UNSUBSCRIBE of `count` filters. Only while
+   * `hasIdentifier`.
+   */
   request(kind: 'subscribe' | 'unsubscribe', count: number): number {
     const id = this.#take(kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)
     this.#expected.set(id, count)

@@ -92,7 +92,8 @@ function checkedCall(
 }
 
 /**
- * Subscribes to a share and waits for the grant: each message of the filter goes to one member of the group.
+ * Subscribes to a share and waits for the grant: each message of the filter goes to one member of
+ * the group.
  * @throws MqttError as `client.subscribe`, for `lag.topic` too; ERR_INVALID_OPTION
  */
 export async function subscribeShared(
@@ -117,7 +118,8 @@ export async function subscribeShared(
 }
 
 /**
- * Subscribes to a share and calls a handler with each message, `concurrency` at a time; a message is acknowledged when its handler is done.
+ * Subscribes to a share and calls a handler with each message, `concurrency` at a time; a message
+ * is acknowledged when its handler is done.
  * @throws MqttError as `client.listen`, for `lag.topic` too; ERR_INVALID_OPTION
  */
 export async function listenShared(
