@@ -1,12 +1,15 @@
 /**
- * The lock of a folder: a socket that listens for as long as its process lives, however that ends. Node has no other lock that a kernel takes back.
+ * The lock of a folder: a socket that listens while its process lives, however that ends. Node has
+ * no other lock that the kernel releases with the process.
  *
- * A process number would not do: it is given again, and in containers it is the same for all. A socket answers across containers of one machine, and to
- * other threads of the process.
+ * A process number would not do: the system reuses numbers, and containers have the same ones. A
+ * socket answers across the containers of one machine, and to other threads of the process.
  *
- * The socket stands in the folder as `mqwire.lock-N`. The highest number counts. One that does not answer has lost its owner; the next owner makes N + 1,
- * which only one process can. It listens before it has that name, and lets go of it where it finds a higher one then, as what it has seen before may have been
- * old. The highest name must never be deleted: a number would come twice. In Windows a pipe that is named by the folder does all of that.
+ * The socket is in the folder as `mqwire.lock-N`; the highest number counts. If it does not answer,
+ * its owner is gone, and the next owner creates N + 1, which only one process can. A socket listens
+ * before it gets that name. If there is a higher number by then, the socket is given up, because
+ * what its process saw before may be outdated. The highest name must never be deleted, or a number
+ * would be used twice. On Windows, a pipe named after the folder does all of that.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import type { Stats } from 'node:fs'

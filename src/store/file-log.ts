@@ -1,18 +1,25 @@
 /**
- * The log of `mqwire/store/file`: what a batch looks like in it, and how it is read when the store opens.
+ * The log of `mqwire/store/file`: the format of a batch, and how the log is read when the store
+ * opens.
  *
- * The header stands there twice: `mqwire`, a version byte, a line feed, a random salt of 8 bytes, CRC-32C of these. Frames follow, one for each write:
+ * The header is there twice: `mqwire`, a version byte, a line feed, a random salt of 8 bytes, and
+ * CRC-32C of these. Frames follow, one for each write:
  *
- *     4 marker | 4 length of the index | 4 length of the values | 2 zero | 6 synced | 4 + 4 + 4 CRC-32C of the head, the index, the values
- *     index: for each change 2 bytes (length of the key; the highest bit: deleted) | 4 length of the value, unless deleted | key
+ *     4 marker | 4 length of the index | 4 length of the values | 2 zero | 6 synced
+ *       | 4 + 4 + 4 CRC-32C of the head, the index, the values
+ *     index: for each change 2 bytes (length of the key; the highest bit: deleted)
+ *       | 4 length of the value, unless deleted | key
  *     values, one behind the other
  *
- * Numbers have the most significant byte first. Each checksum covers the ones before it, the salt and the frame's own place: bytes of a log inside a value, or
- * of an earlier log, are never taken for a frame. `synced` says how much of the log was on the disk for certain when the frame was written.
+ * Numbers have the most significant byte first. Each checksum covers the ones before it, the salt
+ * and the place of the frame: bytes of a log inside a value, or of an earlier log, are never taken
+ * for a frame. `synced` is how much of the log was certainly on disk when the frame was written.
  *
- * A frame that is not whole is either the torn end of the log, or damage. It is damage where a frame behind it says that its place was synced. The torn end
- * is cut off. Damage in the values concerns those values alone, which are given as they are: records have checksums of their own. Damage elsewhere hides
- * which keys the batch changed. To skip it would bring back what was deleted, so the log is refused unless it is to be repaired.
+ * A frame that is not whole is either the torn end of the log, or damage. It is damage if a later
+ * frame says that its place was synced. A torn end is cut off. Damage in the values affects only
+ * those values, which are returned as they are, because records have their own checksums. Damage
+ * elsewhere hides which keys the batch changed. Skipping it would bring back deleted entries, so
+ * the log is refused unless it is to be repaired.
  */
 import { randomBytes } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'

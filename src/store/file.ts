@@ -1,12 +1,16 @@
 /**
- * `mqwire/store/file`: a store in a folder, in Node, without a native module: one log of batches with checksums, and in memory where each value stands.
+ * `mqwire/store/file`: a store in a folder, in Node, without a native module. It is one log of
+ * batches with checksums; the place of each value is kept in memory.
  *
- * The log is `mqwire.log`; `file-log.ts` says what is in it. It must never go on with a log of which a sync failed, as it is unknown what such a log holds:
- * what is live is written to another one. That is also done when most of the log is dead. The other one, `mqwire.new`, is synced before it takes the name.
+ * The log is `mqwire.log`; `file-log.ts` defines its format. A log of which a sync failed is never
+ * continued, because its contents are unknown: the live entries are written to a new log. The same
+ * happens when most of the log is dead. The new log, `mqwire.new`, is synced before it takes the
+ * name.
  *
- * A file beside it, the reserve, holds room for a disk that is full, as large as what is live: then deletions and the small records of sessions go
- * through, and the log can be written again without what is dead. Where the system limits the length of each file, a deletion for which the log has no room
- * goes into the log that is written in its place.
+ * A second file, the reserve, holds space for a full disk, as much as the live entries take.
+ * Deletions and the small records of sessions then succeed, and the log can be rewritten without
+ * its dead part. If the system limits the length of a file, a deletion for which the log has no
+ * space goes into the log that replaces it.
  *
  * @module
  */

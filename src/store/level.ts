@@ -1,12 +1,16 @@
 /**
- * `mqwire/store/level` in Node: a store in a folder, kept by LevelDB through the optional peer `classic-level`.
+ * `mqwire/store/level` in Node: a store in a folder, kept by LevelDB through the optional peer
+ * `classic-level`.
  *
- * The folder is the owner's alone. LevelDB's lock keeps a second process out, and goes with its process however that ends.
- * It must never go on with a log of which a write failed: what comes behind the gap would be lost at the next start.
+ * The folder must contain nothing else. LevelDB's lock excludes other processes, and is released
+ * with its process, however that ends. A log of which a write failed is never continued: what comes
+ * behind the gap would be lost at the next start.
  *
- * LevelDB writes its logs once more when it opens, and its tables when it merges them; where the disk has no room for that it does not open, or takes no
- * write. A file beside its own, the reserve, holds that room, and is deleted when the disk is full. Then deletions and the small records of sessions go
- * through; what takes room is refused until there is room for the reserve again.
+ * LevelDB writes its logs again when it opens, and its tables when it merges them. If the disk has
+ * no space for that, LevelDB does not open, or accepts no write. A separate file, the reserve,
+ * holds that space, and is deleted when the disk is full. Deletions and the small records of
+ * sessions then succeed; changes that take space are refused until there is space for the reserve
+ * again.
  *
  * @module
  */

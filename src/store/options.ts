@@ -11,7 +11,10 @@ export interface LevelStoreOptions {
    * `'os'` once the operating system or the browser has it, so that it only survives the process.
    */
   readonly durability?: 'sync' | 'os' | undefined
-  /** What happens while another owner has the store open: `'fail'` (default) rejects with `ERR_STORE_LOCKED`, `'wait'` waits until it is free. */
+  /**
+   * What happens while another owner has the store open: `'fail'` (default) rejects with
+   * `ERR_STORE_LOCKED`, `'wait'` waits until it is free.
+   */
   readonly lock?: 'fail' | 'wait' | undefined
   /** Gives up opening with `ERR_ABORTED`. No effect on an open store. Default: none. */
   readonly signal?: AbortSignal | undefined
@@ -30,7 +33,10 @@ export interface FileStoreOptions {
    * `'os'` once the operating system has it.
    */
   readonly durability?: 'sync' | 'os' | undefined
-  /** What happens while another owner has the store open: `'fail'` (default) rejects with `ERR_STORE_LOCKED`, `'wait'` waits until it is free. */
+  /**
+   * What happens while another owner has the store open: `'fail'` (default) rejects with
+   * `ERR_STORE_LOCKED`, `'wait'` waits until it is free.
+   */
   readonly lock?: 'fail' | 'wait' | undefined
   /** Gives up opening with `ERR_ABORTED`. No effect on an open store. Default: none. */
   readonly signal?: AbortSignal | undefined
