@@ -1,9 +1,10 @@
 /**
- * The beginning of a packet whose rest has not come in, put together in memory of its own.
+ * The beginning of a packet whose rest has not arrived, collected in its own memory.
  *
- * It grows with the bytes received, never with the bytes announced alone. The payload of a large PUBLISH goes into an array of exactly its size as
- * soon as it is known where it begins: the rest can be read straight into that, and the message needs no second copy. Of a PUBLISH
- * that is read past only what stands before its payload is kept.
+ * The memory grows with the bytes received, never with the bytes announced alone. The payload of a
+ * large PUBLISH goes into an array of exactly its size once its start is known: the rest can be
+ * read straight into that array, and the message needs no second copy. Of a skipped PUBLISH, only
+ * the part before its payload and the first bytes of the payload are kept.
  */
 import { PUBLISH } from './constants.js'
 import { tooLarge } from './error.js'

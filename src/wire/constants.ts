@@ -35,10 +35,16 @@ export const DISCONNECT = 14
 /** Section 3.15; reserved on 3.1.1. */
 export const AUTH = 15
 
-/** Stands for the Will Properties of a CONNECT where a packet type is asked for; type 0 is reserved on the wire (section 3.1.3.2). */
+/**
+ * Stands for the Will Properties of a CONNECT where a packet type is asked for; type 0 is reserved
+ * on the wire (section 3.1.3.2).
+ */
 export const WILL = 0
 
-/** Largest Variable Byte Integer, and so the largest Remaining Length and Property Length (section 1.5.5). */
+/**
+ * Largest Variable Byte Integer, and so the largest Remaining Length and Property Length (section
+ * 1.5.5).
+ */
 export const MAXIMUM_VARIABLE_BYTE_INTEGER = 268_435_455
 /**
  * Largest control packet of the format: one byte, four bytes of Remaining Length, and the length

@@ -50,7 +50,10 @@ function decodeConnack(reader: Reader): ConnackPacket {
   }
 }
 
-/** Sections 3.9 and 3.11: one code per filter, at least one [MQTT-3.9.3-1] [MQTT-3.11.3-1]; 3.1.1 has none in UNSUBACK. */
+/**
+ * Sections 3.9 and 3.11: one code per filter, at least one [MQTT-3.9.3-1] [MQTT-3.11.3-1]; 3.1.1
+ * has none in UNSUBACK.
+ */
 function decodeSuback(reader: Reader, packetType: number): SubackPacket | UnsubackPacket {
   const packetId = reader.packetId()
   const properties = reader.properties(packetType)

@@ -1,8 +1,11 @@
 /**
- * Writes what a client sends, and with it the packets that travel both ways; but for PUBLISH, which is in `encode-publish.ts`.
+ * Writes what a client sends, including the packets that both sides send, except PUBLISH, which is
+ * in `encode-publish.ts`.
  *
- * Every field is checked, its JavaScript type included. A refusal is a WireError of fault `'local'` that names the field, and leaves the writer as
- * it was. Not checked here: what only 3.1.1 forbids (`check311` does), protocol name and version (`encode` does). Must not import the encoder of server packets.
+ * Every field is checked, including its JavaScript type. A refusal is a WireError of fault
+ * `'local'` that names the field, and leaves the writer unchanged. Not checked here: what only
+ * 3.1.1 forbids (`check311` does that), protocol name and version (`encode` does). Must not import
+ * the encoder of server packets.
  */
 import type { Author } from './constants.js'
 import {
@@ -225,7 +228,8 @@ function writeReason(
 }
 
 /**
- * Writes a PUBACK, PUBREC, PUBREL or PUBCOMP (sections 3.4 to 3.7) in its shortest form; on 3.1.1 the reason code must be 0.
+ * Writes a PUBACK, PUBREC, PUBREL or PUBCOMP (sections 3.4 to 3.7) in its shortest form; on 3.1.1
+ * the reason code must be 0.
  *
  * @param packetType 4 to 7
  */

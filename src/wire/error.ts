@@ -60,7 +60,10 @@ export function malformed(message: string, offset: number): WireError {
   return new WireError('malformed', message, offset)
 }
 
-/** The bytes break a rule (section 4.13: Protocol Error), reported with 0x82 or a more specific code. */
+/**
+ * The bytes break a rule (section 4.13: Protocol Error), reported with 0x82 or a more specific
+ * code.
+ */
 export function protocolError(message: string, offset: number, reasonCode?: number): WireError {
   return new WireError('protocol', message, offset, undefined, reasonCode)
 }

@@ -1,9 +1,11 @@
 /**
- * Finds control packets in a stream of bytes: the fixed header of section 2.1, and nothing behind it.
+ * Finds control packets in a stream of bytes: reads the fixed header of section 2.1, and nothing
+ * behind it.
  *
- * A packet that lies whole in a chunk is exposed where it lies. Only the beginning of one whose rest has not arrived is copied, into a buffer
- * that grows with the bytes received, never with the bytes announced alone. What the header alone shows to be wrong is thrown at once; after that
- * the framer is finished.
+ * A packet that is complete in a chunk is exposed in place. Only the beginning of an incomplete
+ * packet is copied, into a buffer that grows with the bytes received, never with the bytes
+ * announced alone. An error that the header alone shows is thrown at once; after that, the framer
+ * must not be used.
  */
 import { Carry } from './carry.js'
 import type { Sender } from './constants.js'
@@ -239,7 +241,10 @@ export class Framer implements FrameSource {
     this.bytes = nothing
   }
 
-  /** Size of the frame at `start`, 0 while its header is incomplete; sets `body`. @throws WireError as `next` */
+  /**
+   * Size of the frame at `start`, 0 while its header is incomplete; sets `body`. @throws WireError
+   * as `next`
+   */
   measure(bytes: Uint8Array, start: number, end: number): number {
     checkFirstByte(bytes[start] as number, this.protocolVersion, this.from)
     const length = variableByteInteger(bytes, start + 1, end, start)

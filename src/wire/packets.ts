@@ -1,7 +1,8 @@
 /**
  * The shapes of the 15 MQTT control packets as plain objects: a union discriminated on `type`.
  *
- * Decoding makes every field present (`undefined` for what was absent); encoding accepts the looser `…Input` shapes. Types only: no code here.
+ * Decoding makes every field present (`undefined` for what was absent); encoding accepts the looser
+ * `…Input` shapes. Types only: no code here.
  */
 
 /**

@@ -76,7 +76,10 @@ export interface Share {
   filter: string
 }
 
-/** The parts of `$share/{ShareName}/{filter}` (section 4.8.2); `undefined` when a part is missing or the filter is not shared. */
+/**
+ * The parts of `$share/{ShareName}/{filter}` (section 4.8.2); `undefined` when a part is missing or
+ * the filter is not shared.
+ */
 export function parseShare(filter: string): Share | undefined {
   if (!isShared(filter)) return undefined
   const start = '$share/'.length
@@ -194,7 +197,10 @@ export class TopicTrie<T> {
     return set.size < before
   }
 
-  /** Calls `visit` with each value of each filter that matches the topic, once per filter, in no particular order. */
+  /**
+   * Calls `visit` with each value of each filter that matches the topic, once per filter, in no
+   * particular order.
+   */
   match(topic: string, visit: (value: T) => void): void {
     // Leading wildcards do not match topics that begin with `$` [MQTT-4.7.2-1].
     let wild = !topic.startsWith('$')

@@ -147,7 +147,10 @@ export class Writer {
     this.bytes[this.length++] = value
   }
 
-  /** A UTF-8 Encoded String (section 1.5.4); refuses lone surrogates, U+0000 and more than 65,535 bytes. */
+  /**
+   * A UTF-8 Encoded String (section 1.5.4); refuses lone surrogates, U+0000 and more than 65,535
+   * bytes.
+   */
   string(value: unknown, option: string): void {
     if (typeof value !== 'string') throw mistyped(option, 'must be a string')
     const at = this.length
