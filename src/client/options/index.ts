@@ -1,6 +1,5 @@
 /**
- * Every public type of the client: the ground floor, which imports nothing of the client. Types
- * only.
+ * Every public type of the client. Imports nothing else of the client. Types only.
  */
 
 export type * from './events.js'

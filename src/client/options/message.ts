@@ -77,5 +77,5 @@ export interface Message {
 /** A payload; a string is sent as UTF-8. */
 export type Payload = string | ArrayBuffer | ArrayBufferView
 
-/** Bytes that belong to the one who got them. */
+/** Bytes that belong to their receiver. */
 export type { Bytes }
