@@ -50,7 +50,9 @@ export class Inbox implements MessageTaker {
   #operations: StoreOperation[] = []
   /** Number of reads whose records are being written. */
   #writes = 0
-  /** The store failed since. */
+  /**
+   * The store failed while records were being written: until it works again, reading is not paused.
+   */
   #failing = false
   /** The reader that is paused until they are written. */
   #held: PacketReader | undefined
