@@ -139,7 +139,7 @@ export interface ClientAccess {
   ): void
   /** Where the session is stored. */
   readonly options?: { readonly store?: Store | { readonly store: Store } | undefined }
-  readonly publishQueue?: {
+  readonly publishing?: {
     /** Undefined until the store has been read. */
     readonly keeper?: EntryPublisher | undefined
   }

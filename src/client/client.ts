@@ -118,12 +118,12 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /** What consoles print: state and waiting messages. */
   override toJSON(): object {
-    const { publishQueueIfUsed, subscriptions, connections } = this.#core
+    const { publishingIfUsed, subscriptions, connections } = this.#core
     return {
       ...this,
       endpoint: connections.dialled.endpoint,
-      queued: publishQueueIfUsed?.size ?? 0,
-      inFlight: publishQueueIfUsed?.inFlight ?? 0,
+      queued: publishingIfUsed?.size ?? 0,
+      inFlight: publishingIfUsed?.inFlight ?? 0,
       subscriptions: subscriptions.filters,
     }
   }
@@ -144,12 +144,12 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /** The publishes that wait to be sent, and a way to drop them. */
   get outbound(): OutboundView {
-    return this.#core.publishQueue
+    return this.#core.publishing
   }
 
   /** Resolves when a publish would not have to wait. */
   get writable(): Promise<void> {
-    return this.#core.publishQueue.writable
+    return this.#core.publishing.writable
   }
 
   /**
@@ -185,19 +185,17 @@ export class BaseClient extends Printed implements AsyncDisposable {
     more?: unknown,
   ): Promise<Receipt> {
     const core = this.#core
-    const { hooks, states, publishQueue } = core
+    const { hooks, states, publishing } = core
     try {
       assertLast(more)
       assertOpen(states, states.sealed)
       if (hooks === undefined) return publish(core, topic, payload, options)
     } catch (error) {
-      return publishQueue.refuse(topic, error)
+      return publishing.refuse(topic, error)
     }
     const last = (call: PublishCall): Promise<Receipt> =>
       publish(core, call.topic, call.payload, call.options)
-    return hooks.publish({ topic, payload, options }, last, () =>
-      publishQueue.draining.notify(false),
-    )
+    return hooks.publish({ topic, payload, options }, last, () => publishing.draining.notify(false))
   }
 
   /**
@@ -209,7 +207,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
   post(topic: string, payload: Payload): boolean
   post(topic: string, payload: Payload, more?: unknown): boolean {
     assertLast(more, 'no callback: it returns true or false', 'no options: publish() does')
-    return this.#core.publishQueue.post(
+    return this.#core.publishing.post(
       checkedTopic(topic),
       typeof payload === 'string' ? payload : payloadBytes(payload),
     )
@@ -315,7 +313,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
     const { watched } = this.#core.states
     const made =
       requests.get(this) ??
-      new Requests({ ...this.#core, publishQueue: this.#core.publishQueue, client: this })
+      new Requests({ ...this.#core, publishing: this.#core.publishing, client: this })
     // `Requests` reads `closed`, which does not mean that the program watches it.
     this.#core.states.watched = watched
     requests.set(this, made)
@@ -343,7 +341,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
     const { states } = this.#core
     assertOpen(states, states.stopping)
     return respond(
-      { ...this.#core, publishQueue: this.#core.publishQueue, client: this },
+      { ...this.#core, publishing: this.#core.publishing, client: this },
       filters,
       handler,
       options,
@@ -355,7 +353,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * ERR_NOT_CONNECTED, ERR_CONNECTION_LOST
    */
   async flush(): Promise<void> {
-    await this.#core.publishQueue.draining.flushed()
+    await this.#core.publishing.draining.flushed()
   }
 
   /**
@@ -460,7 +458,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
 }
 
 function publish(
-  { states, publishQueue }: Core,
+  { states, publishing }: Core,
   topic: string,
   payload: Payload,
   options: PublishOptions | undefined,
@@ -468,9 +466,9 @@ function publish(
   try {
     assertOpen(states, states.ended)
     const call = publishCall(topic, payload, options)
-    return publishQueue.publish(call.topic, call.payload, call.options)
+    return publishing.publish(call.topic, call.payload, call.options)
   } catch (error) {
-    return publishQueue.refuse(topic, error)
+    return publishing.refuse(topic, error)
   }
 }
 

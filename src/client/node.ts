@@ -128,11 +128,11 @@ function reportUnsent(): void {
   for (const entry of attended) {
     const client = entry.deref()
     if (client === undefined) continue
-    const { publishQueueIfUsed, connections, clientId, states } = client
+    const { publishingIfUsed, connections, clientId, states } = client
     const idle = states.current === 'idle'
     if (idle) reportUnconnected(client)
     const { connection } = connections
-    const publishes = (publishQueueIfUsed?.size ?? 0) + (publishQueueIfUsed?.inFlight ?? 0)
+    const publishes = (publishingIfUsed?.size ?? 0) + (publishingIfUsed?.inFlight ?? 0)
     const bytes = connection === undefined ? 0 : connection.writer.end - connection.writer.left
     if (publishes + bytes === 0) continue
     total.publishes += publishes
@@ -153,11 +153,11 @@ function reportUnsent(): void {
  * Reports a client whose `connect()` was never called although something waits for a connection.
  */
 function reportUnconnected(client: ClientInternals): void {
-  const { publishQueueIfUsed, subscriptions } = client
+  const { publishingIfUsed, subscriptions } = client
   const what =
     subscriptions.filters > 0
       ? 'a subscription waits'
-      : publishQueueIfUsed?.awaited
+      : publishingIfUsed?.awaited
         ? 'client.writable waits'
         : undefined
   if (what === undefined) return

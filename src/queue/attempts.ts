@@ -90,13 +90,13 @@ export class Attempts {
   /** True while the publisher's session has it in flight, even from an earlier process. */
   isKept(stored: StoredEntry): boolean {
     const { shared, keyOf } = this.#config
-    return shared && accessOf(this.#publisher)?.publishQueue?.keeper?.isKept(keyOf(stored)) === true
+    return shared && accessOf(this.#publisher)?.publishing?.keeper?.isKept(keyOf(stored)) === true
   }
 
   /** An entry was deleted. */
   forget(stored: StoredEntry): void {
     const { shared, keyOf } = this.#config
-    if (shared) accessOf(this.#publisher)?.publishQueue?.keeper?.forgetEntry(keyOf(stored))
+    if (shared) accessOf(this.#publisher)?.publishing?.keeper?.forgetEntry(keyOf(stored))
   }
 
   /** Publishes an entry. */
@@ -146,7 +146,7 @@ export class Attempts {
       [isStored]: shared || countOf(stored),
     }
     if (!shared) return this.#publisher.publish(topic, payload, options)
-    const keeper = accessOf(this.#publisher)?.publishQueue?.keeper
+    const keeper = accessOf(this.#publisher)?.publishing?.keeper
     // The client has not read the store yet.
     if (keeper === undefined) throw new MqttError('ERR_NOT_CONNECTED')
     const ended: EntryLink['ended'] = (error, changes) => this.#handleEnded(attempt, error, changes)

@@ -327,7 +327,7 @@ export class SessionLink {
       options: { maximumPacketSize: 1 << 20, memoryBudget: 1 << 22 },
       subscriptions: { filters: 0 },
       events: { transition: (change: () => void) => change(), emit: () => undefined },
-      publishQueue: {
+      publishing: {
         sent: {
           handleAcknowledged: (_type: number, id: number, code: number) =>
             done('acknowledged', id, code),

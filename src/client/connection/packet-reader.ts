@@ -439,11 +439,11 @@ export function handleAck(
   reasonCode: number,
   properties: Properties | undefined,
 ): void {
-  const { publishQueue, session } = host
+  const { publishing, session } = host
   if (packetType === PUBREL) return session.receiveWindow.handlePubrel(packetId)
   const verdict = session.sendWindow.handleAck(packetType, packetId, reasonCode)
   if (verdict === DONE)
-    publishQueue.sent.handleAcknowledged(packetType, packetId, reasonCode, properties)
-  else if (verdict === RELEASED) publishQueue.sent.handleReleased(packetId, reasonCode)
-  else if (verdict === CLEARED) publishQueue.flush()
+    publishing.sent.handleAcknowledged(packetType, packetId, reasonCode, properties)
+  else if (verdict === RELEASED) publishing.sent.handleReleased(packetId, reasonCode)
+  else if (verdict === CLEARED) publishing.flush()
 }

@@ -28,7 +28,7 @@ export interface ConnectionHost extends ClientContext {
     handleClosed(error: MqttError | undefined): void
   }
   /** Outgoing publishes, for their acknowledgements. */
-  readonly publishQueue: {
+  readonly publishing: {
     readonly sent: {
       /** The last acknowledgement of a publish, in a packet of this type. */
       handleAcknowledged(

@@ -11,7 +11,7 @@ import type { Platform } from '../platform.js'
 import { noTicket } from '../session/receive-window.js'
 import type { DeliveredMessage } from './message.js'
 import type { ConsumerHost, Holdings, Sweepable } from './ports.js'
-import { isOwed } from './settler.js'
+import { isOwed } from './shared-outcome.js'
 
 /** The buffer of one consumer. */
 export class ReceiveBuffer {

@@ -18,7 +18,7 @@ import type { Platform } from '../platform.js'
 import { OverflowPolicy, ReceiveBuffer } from './buffer.js'
 import { BorrowedMessage, type DeliveredMessage } from './message.js'
 import type { ConsumerHost, MessageHandler, Origin } from './ports.js'
-import { isOwed } from './settler.js'
+import { isOwed } from './shared-outcome.js'
 
 /** The consumer as the application sees it. */
 export interface PublicFace extends Subscription {

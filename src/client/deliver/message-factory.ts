@@ -9,7 +9,7 @@ import type { PublishView } from '../../wire/publish.js'
 import type { Consumer } from './consumer.js'
 import { BorrowedMessage, type DeliveredMessage, OwnedMessage } from './message.js'
 import type { ReadRoute } from './recipients.js'
-import type { Settler } from './settler.js'
+import type { Settler } from './shared-outcome.js'
 
 /** Creates the messages of one client. */
 export class MessageFactory {

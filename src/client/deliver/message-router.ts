@@ -21,7 +21,7 @@ import { costOf, type DeliveredMessage } from './message.js'
 import { MessageFactory } from './message-factory.js'
 import type { DeliverHost, Movable } from './ports.js'
 import { type ReadRoute, type Recipient, Recipients } from './recipients.js'
-import { isOwed, SharedOutcome } from './settler.js'
+import { isOwed, SharedOutcome } from './shared-outcome.js'
 import { Unclaimed } from './unclaimed.js'
 
 /** The router of one client. */

@@ -19,7 +19,7 @@ import { isReasonCode } from '../../wire/reason-codes.js'
 import { decodeText } from '../../wire/utf8.js'
 import type { Message, MessageProperties } from '../options/index.js'
 import { noTicket } from '../session/receive-window.js'
-import type { Settler } from './settler.js'
+import type { Settler } from './shared-outcome.js'
 
 /** Measured memory cost in bytes: the objects of a message, and those of its properties. */
 const messageObjects = 384

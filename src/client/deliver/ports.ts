@@ -9,7 +9,7 @@ import type { PacketReader } from '../connection/packet-reader.js'
 import type { ClientContext } from '../context.js'
 import type { ConsumerConfig } from '../options/check-calls.js'
 import type { DeliveredMessage } from './message.js'
-import type { Settler } from './settler.js'
+import type { Settler } from './shared-outcome.js'
 
 /** The client that receives messages; `Reader` is the type of a consumer. */
 export interface DeliverHost<Reader = unknown> extends ClientContext, Settler {

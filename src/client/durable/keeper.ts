@@ -233,7 +233,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     const { session } = this.#host
     this.#recovered = { outbound: this.#publishes.size, inbound: this.#inbox.size }
     session.persistence = this
-    this.#host.publishQueue.keeper = this
+    this.#host.publishing.keeper = this
     this.#inDoubt = this.#session.asking && this.#publishes.exchanges
     // Attached as an extra: the connection only knows that it has to wait.
     const extras = this.#host.extras as Extra[]

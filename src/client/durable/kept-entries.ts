@@ -57,7 +57,7 @@ export class KeptEntries implements EntryPublisher {
     if (known !== undefined) return this.#join(link, known)
     const call = publishCall(topic, payload, options)
     const entry = this.#add(link, undefined)
-    const sent = this.#host.publishQueue.publish(call.topic, call.payload, {
+    const sent = this.#host.publishing.publish(call.topic, call.payload, {
       ...call.options,
       link,
     })

@@ -130,8 +130,8 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
    * replayed.
    */
   doubt(): void {
-    const { publishQueue, session } = this.#host
-    const { sent } = publishQueue
+    const { publishing, session } = this.#host
+    const { sent } = publishing
     for (const item of this.#once) {
       if (sent.get(item.packetId) !== item) continue
       item.doubt = sessionLost()
@@ -143,7 +143,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
 
   keep(item: QueuedPublish, output: PacketWriter): void {
     const { packetId, options } = item
-    const { sent } = this.#host.publishQueue
+    const { sent } = this.#host.publishing
     const body = this.#encode(item, 'sent', payloadOf(item))
     // A message that no packet can carry is not stored.
     const size = sizeOfPacket(body)
@@ -197,14 +197,14 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
 
   // The record is stored: sends the message, unless the next connection replays it.
   #write(item: QueuedPublish): void {
-    const { connections, publishQueue, session } = this.#host
+    const { connections, publishing, session } = this.#host
     const output = connections.connection?.writer
     item.length = Math.abs(item.length)
     if (output === undefined) return
     const isHeld = session.sendWindow.get(item.packetId) >= held
     try {
       output.assertFits(item.length)
-      if (!isHeld) publishQueue.sent.write(item, output)
+      if (!isHeld) publishing.sent.write(item, output)
       output.queueFlush()
     } catch (error) {
       this.#giveUp(item, error)
@@ -212,7 +212,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   }
 
   #giveUp(item: QueuedPublish, error: unknown): void {
-    const { sent } = this.#host.publishQueue
+    const { sent } = this.#host.publishing
     sent.withdraw(item)
     sent.settlement.fail(
       item,
@@ -239,7 +239,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
    */
   handleClosed(error: MqttError): void {
     const { sendWindow } = this.#host.session
-    const { sent } = this.#host.publishQueue
+    const { sent } = this.#host.publishing
     for (const item of [...this.#numbers.keys()]) {
       if (
         (sendWindow.get(item.packetId) & ~held) !== STORING_RELEASE ||
@@ -267,7 +267,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
 
   /** PUBREC came: the change to store. */
   releasing(packetId: number): StoreOperation[] {
-    const item = this.#host.publishQueue.sent.get(packetId)
+    const item = this.#host.publishing.sent.get(packetId)
     const number = item && this.#numbers.get(item)
     if (item === undefined || number === undefined) return []
     // If the message is published again after a lost session, its payload is still needed.
@@ -407,14 +407,14 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   }
 
   #resume(item: QueuedPublish, stage: PublishStage): void {
-    const { publishQueue, session } = this.#host
+    const { publishing, session } = this.#host
     const released = stage === 'released'
     if (released && !republishes(item, this.#host)) item.wire = undefined
     session.sendWindow.set(
       item.packetId,
       held | (released ? AWAIT_PUBCOMP : item.options.qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK),
     )
-    const { sent } = publishQueue
+    const { sent } = publishing
     sent.add(item)
     sent.settlement.handleSent(item)
     if (released) item.released = ++sent.releases

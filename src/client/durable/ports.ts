@@ -7,9 +7,9 @@ import type { PacketReader } from '../connection/packet-reader.js'
 import type { MessageTaker } from '../connection/ports.js'
 import type { ClientContext, Extra } from '../context.js'
 import type { MessageRouter } from '../deliver/message-router.js'
-import type { Settler } from '../deliver/settler.js'
+import type { Settler } from '../deliver/shared-outcome.js'
 import type { PublishHost } from '../publish/ports.js'
-import type { PublishQueue } from '../publish/publish-queue.js'
+import type { Publishing } from '../publish/publishing.js'
 
 /** The client whose session is stored. */
 export interface DurableHost extends ClientContext, Settler {
@@ -21,7 +21,7 @@ export interface DurableHost extends ClientContext, Settler {
   }
   readonly states: PublishHost['states']
   readonly router: MessageRouter
-  readonly publishQueue: PublishQueue
+  readonly publishing: Publishing
   /** Attached parts that CONNACK may wait for. */
   readonly extras: readonly Extra[]
   readonly reconnector: { begin(): void }

@@ -29,13 +29,13 @@ export function finish(parts: ClientInternals, error: MqttError | undefined): vo
   states.failure = error
   const reason = error ?? closedError(states)
   parts.reconnector.stop(reason)
-  parts.publishQueue.end(reason, true)
+  parts.publishing.end(reason, true)
   parts.subscriptions.senderIfUsed?.end(reason)
 }
 
 /** Ends the client and settles everything. */
 export function end(parts: ClientInternals, error: MqttError | undefined): void {
-  const { events, connections, publishQueue, subscriptions, session, states } = parts
+  const { events, connections, publishing, subscriptions, session, states } = parts
   if (states.ended) return
   const asked = error === undefined || states.current === 'disconnecting'
   states.failure ??= error
@@ -52,7 +52,7 @@ export function end(parts: ClientInternals, error: MqttError | undefined): void 
     parts.reconnector.stop(reason)
     subscriptions.end(error, reason)
     link?.writer.abandon(reason)
-    publishQueue.end(reason, asked)
+    publishing.end(reason, asked)
     for (const extra of parts.extras) extra.handleLost?.(reason)
     reportDown(parts, error)
     states.arrive()?.reject(reason)

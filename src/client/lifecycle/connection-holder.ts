@@ -1,6 +1,6 @@
 /**
  * The current connection of a client: opening, replacing and closing it. There is at most one.
- * `transitions.ts` decides what its end means for the client.
+ * `connection-events.ts` decides what its end means for the client.
  */
 import { type Deferred, deferred, onAbort } from '../../common/abort.js'
 import { closedError } from '../../common/outcome.js'
@@ -18,7 +18,7 @@ import { broken, closedEarly } from '../session/refusal.js'
 /** The client as its connections see it. */
 export type HolderHost = ConnectionHost & {
   /** Undefined until the first publish. */
-  readonly publishQueueIfUsed:
+  readonly publishingIfUsed:
     | { readonly sent: { readonly counting: Promise<void> | undefined } }
     | undefined
   readonly extras: readonly Extra[]
@@ -123,7 +123,7 @@ export class ConnectionHolder {
     try {
       this.#host.session.open()
       const waits = this.#host.extras.flatMap((extra) => extra.open?.(done.promise) ?? [])
-      const counting = this.#host.publishQueueIfUsed?.sent.counting
+      const counting = this.#host.publishingIfUsed?.sent.counting
       if (counting !== undefined) waits.push(counting)
       if (waits.length > 0) await Promise.race([Promise.all(waits), done.promise])
       // The connection may have ended meanwhile.

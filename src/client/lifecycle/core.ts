@@ -2,7 +2,7 @@
  * Creates the parts of one client and connects them; each part knows this class as its host.
  *
  * `connecting.ts` handles requests for a connection, `connection-holder.ts` the connection,
- * `transitions.ts` what happens on it, `shutdown.ts` and `closing.ts` the end. Applications use
+ * `connection-events.ts` what happens on it, `shutdown.ts` and `closing.ts` the end. Applications use
  * `client.ts`, which validates all arguments.
  */
 
@@ -20,7 +20,7 @@ import type { Login, ParsedEndpoint } from '../options/check-endpoint.js'
 import type { Config } from '../options/check-options.js'
 import type { AuthContext, ClientEvents, Logger } from '../options/index.js'
 import type { Platform, ReportCode } from '../platform.js'
-import { PublishQueue } from '../publish/publish-queue.js'
+import { Publishing } from '../publish/publishing.js'
 import { Authentication } from '../reconnect/authentication.js'
 import type { ReconnectHost } from '../reconnect/ports.js'
 import { Reconnector } from '../reconnect/reconnector.js'
@@ -29,11 +29,11 @@ import type { Action } from '../session/actions.js'
 import { Session } from '../session/session.js'
 import { Subscriptions } from '../subscribe/subscriptions.js'
 import { finish } from './closing.js'
+import { flush, handleAction, handleLost } from './connection-events.js'
 import { ConnectionHolder } from './connection-holder.js'
 import type { ClientInternals } from './internals.js'
 import { Shutdown } from './shutdown.js'
 import { States } from './states.js'
-import { flush, handleAction, handleLost } from './transitions.js'
 
 /** Everything behind a client. */
 export class Core implements ClientInternals, ClientAccess {
@@ -53,7 +53,7 @@ export class Core implements ClientInternals, ClientAccess {
   hooks: HookChain | undefined
   clientId: string
   renewed: ReconnectHost['renewed']
-  publishQueueIfUsed: PublishQueue | undefined
+  publishingIfUsed: Publishing | undefined
   #ending: Shutdown | undefined
 
   constructor(platform: Platform, endpoints: readonly ParsedEndpoint[], options: Config) {
@@ -85,12 +85,12 @@ export class Core implements ClientInternals, ClientAccess {
     this.states.dismiss = platform.attend?.(this)
   }
 
-  get publishQueue(): PublishQueue {
-    if (this.publishQueueIfUsed === undefined) {
-      this.publishQueueIfUsed = new PublishQueue(this)
-      if (this.connections.connection !== undefined) this.publishQueueIfUsed.sent.handleConnected()
+  get publishing(): Publishing {
+    if (this.publishingIfUsed === undefined) {
+      this.publishingIfUsed = new Publishing(this)
+      if (this.connections.connection !== undefined) this.publishingIfUsed.sent.handleConnected()
     }
-    return this.publishQueueIfUsed
+    return this.publishingIfUsed
   }
 
   handleListenerFailed(error: unknown, type: string): void {
@@ -194,7 +194,7 @@ export class Core implements ClientInternals, ClientAccess {
   }
 
   get waiting(): boolean {
-    return this.subscriptions.senderIfUsed?.waiting || this.publishQueueIfUsed?.waiting === true
+    return this.subscriptions.senderIfUsed?.waiting || this.publishingIfUsed?.waiting === true
   }
 
   flush(): void {
@@ -206,7 +206,7 @@ export class Core implements ClientInternals, ClientAccess {
   }
 
   refuse(topic: string, error: unknown): Promise<never> {
-    return this.publishQueue.refuse(topic, error)
+    return this.publishing.refuse(topic, error)
   }
 
   reportInvalid(event: ClientEvents['invalid'], first: boolean): void {

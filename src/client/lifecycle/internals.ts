@@ -5,7 +5,7 @@ import type { MqttError } from '../../errors.js'
 import type { ClientContext, Extra } from '../context.js'
 import type { ReaderTurns } from '../deliver/buffer.js'
 import type { MessageRouter } from '../deliver/message-router.js'
-import type { PublishQueue } from '../publish/publish-queue.js'
+import type { Publishing } from '../publish/publishing.js'
 import type { Authentication } from '../reconnect/authentication.js'
 import type { Reconnector } from '../reconnect/reconnector.js'
 import type { Subscriptions } from '../subscribe/subscriptions.js'
@@ -21,9 +21,9 @@ export interface ClientInternals extends ClientContext {
   readonly subscriptions: Subscriptions
   readonly router: MessageRouter
   /** Created on first use. */
-  readonly publishQueue: PublishQueue
+  readonly publishing: Publishing
   /** The same, without creating it. */
-  readonly publishQueueIfUsed: PublishQueue | undefined
+  readonly publishingIfUsed: Publishing | undefined
   readonly reconnector: Reconnector
   /** Undefined without the `auth` option. */
   readonly authentication: Authentication | undefined

@@ -11,8 +11,8 @@ import { deferred, onAbort } from '../../common/abort.js'
 import type { Consumer } from '../deliver/consumer.js'
 import type { Goodbye } from '../options/check-calls.js'
 import { destroy, end, finish } from './closing.js'
+import { sessionExpiry } from './connection-events.js'
 import type { ClientInternals } from './internals.js'
-import { sessionExpiry } from './transitions.js'
 
 /** After this many milliseconds, logs what is being waited for. */
 const patience = 1000
@@ -58,8 +58,8 @@ export class Shutdown {
 
   async #stop({ reasonCode, properties, timeout }: Goodbye, drain: boolean): Promise<void> {
     const parts = this.#parts
-    const { connections, publishQueue, subscriptions, session, states } = parts
-    const { draining } = publishQueue
+    const { connections, publishing, subscriptions, session, states } = parts
+    const { draining } = publishing
     const atOnce = this.#rushed
     const connected = states.current === 'connected'
     states.by ||= drain ? 'drain()' : 'disconnect()'
@@ -78,7 +78,7 @@ export class Shutdown {
     }
     const hush = parts.platform.setTimer(() => this.#reportWaits(drain), patience)
     states.sessionEnds = (properties.sessionExpiryInterval ?? sessionExpiry(parts)) === 0
-    publishQueue.handleStopping()
+    publishing.handleStopping()
     parts.events.transition(() => {
       states.enter('disconnecting')
       subscriptions.close(states.sessionEnds && !atOnce)
@@ -89,7 +89,7 @@ export class Shutdown {
     states.sealed = true
     // Unless `draining`, the loss of the connection ends the wait.
     if (drain || draining.open > 0) await this.#patient(draining.drained())
-    if (publishQueue.keeper !== undefined) await this.#patient(publishQueue.keeper.idle())
+    if (publishing.keeper !== undefined) await this.#patient(publishing.keeper.idle())
     const lost = connections.connection === undefined
     subscriptions.membership.letGo()
     subscriptions.senderIfUsed?.flush()
@@ -113,7 +113,7 @@ export class Shutdown {
 
   // Messages kept in a store are not lost, so they are not reported.
   #reportUnsent(call: string, timeout: number, lost: boolean): void {
-    const { queued, inFlight } = this.#parts.publishQueue.givenUp
+    const { queued, inFlight } = this.#parts.publishing.givenUp
     const count = queued + inFlight
     if (count === 0) return
     const why = lost ? 'there was no connection' : `its timeout was ${timeout} ms`
@@ -125,8 +125,8 @@ export class Shutdown {
 
   // Logs what the shutdown is waiting for.
   #reportWaits(drain: boolean): void {
-    const { subscriptions, publishQueue, connections } = this.#parts
-    const { size, inFlight } = publishQueue
+    const { subscriptions, publishing, connections } = this.#parts
+    const { size, inFlight } = publishing
     const open = subscriptions.membership.running.map(turnOf)
     for (const { filter, openUnsubscribes } of subscriptions.membership.byFilter.values())
       if (openUnsubscribes > 0) open.push(`UNSUBACK on ${filter}`)

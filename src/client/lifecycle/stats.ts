@@ -9,17 +9,17 @@ import type { ClientInternals } from './internals.js'
 /** A frozen snapshot of the counters and current values. */
 export function snapshot({
   counters,
-  publishQueueIfUsed,
+  publishingIfUsed,
   subscriptions,
   session,
-}: Pick<ClientInternals, 'counters' | 'publishQueueIfUsed' | 'subscriptions' | 'session'>): Stats {
+}: Pick<ClientInternals, 'counters' | 'publishingIfUsed' | 'subscriptions' | 'session'>): Stats {
   const { failures, ...rest } = counters ?? new Counters()
   // Without `stats`, every value is 0.
   const gauge = (value: number): number => (counters === undefined ? 0 : value)
   return Object.freeze({
     ...rest,
-    publishesInFlight: gauge(publishQueueIfUsed?.inFlight ?? 0),
-    publishesQueued: gauge(publishQueueIfUsed?.size ?? 0),
+    publishesInFlight: gauge(publishingIfUsed?.inFlight ?? 0),
+    publishesQueued: gauge(publishingIfUsed?.size ?? 0),
     unread: gauge([...subscriptions.consumers].reduce((sum, consumer) => sum + consumer.size, 0)),
     unsolicitedAcks: gauge(session.sendWindow.unsolicited),
     receiveMaximumExceeded: gauge(session.receiveWindow.excess),

@@ -32,7 +32,7 @@ export interface Keeper extends EntryPublisher {
 
 /** A client whose publishes may be stored. */
 export type StoringPublishHost = PublishHost & {
-  readonly publishQueue: {
+  readonly publishing: {
     /** Undefined without the `store` option, and until the store has been read. */
     readonly keeper: Keeper | undefined
   }

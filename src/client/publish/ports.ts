@@ -28,7 +28,7 @@ export interface PublishHost extends ClientContext {
     readonly why: string
   }
   /** Sent publishes that lack their last acknowledgement. */
-  readonly publishQueue: { readonly inFlight: number }
+  readonly publishing: { readonly inFlight: number }
   /** Sends what waits, as far as allowed. */
   flush(): void
 }

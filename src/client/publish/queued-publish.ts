@@ -1,6 +1,6 @@
 /**
  * One outgoing message: its arguments, its progress, and the promise of its caller. Data and pure
- * functions; `publish-queue.ts` moves it.
+ * functions; `publishing.ts` moves it.
  */
 
 import type { Linked } from '../../common/queue.js'

@@ -16,7 +16,7 @@ import type { PacketWriter } from '../connection/packet-writer.js'
 import type { Sending } from '../options/check-calls.js'
 import { isStored } from '../options/hidden.js'
 import type { StoringPublishHost } from './keeper.js'
-import type { Backlog, RateLimit } from './outbound-limits.js'
+import type { Backlog, RateLimit } from './outbound-queue.js'
 import type { PoisonDetector } from './poison-detector.js'
 import {
   assertTaken,
@@ -332,7 +332,7 @@ export class SentPublishes extends PublishTable {
     const stored = item.options[isStored]
     const writes = [
       typeof stored === 'object' ? stored.suspect(strikes) : undefined,
-      this.#host.publishQueue.keeper?.suspect(item),
+      this.#host.publishing.keeper?.suspect(item),
     ]
     this.#stopCounting?.()
     if (writes.every((write) => write === undefined)) return
@@ -365,7 +365,7 @@ export class SentPublishes extends PublishTable {
   end(error: MqttError): void {
     this.#watch?.stop()
     this.#stopCounting?.()
-    const kept = this.#host.publishQueue.keeper !== undefined
+    const kept = this.#host.publishing.keeper !== undefined
     for (const item of [...this.unreleased(), ...this.released()])
       this.settlement.fail(item, error, kept)
     this.#clear()

@@ -103,7 +103,7 @@ export class Settlement {
   }
 
   #release(item: QueuedPublish, error: unknown, done?: Receipt): void {
-    this.#host.publishQueue.keeper?.forget(item, error, done)
+    this.#host.publishing.keeper?.forget(item, error, done)
     if (item.sent) this.sentBytes -= item.size
     item.sent = false
     this.#giveBack(item, false)

@@ -159,7 +159,7 @@ export class Requests {
       this.#pump()
       return promise
     } catch (error) {
-      return this.#host.publishQueue?.refuse(topic, error) ?? rejected(error)
+      return this.#host.publishing?.refuse(topic, error) ?? rejected(error)
     }
   }
 
@@ -428,5 +428,5 @@ export interface RequestHost extends Spoken {
   readonly client: RequestClient
   readonly platform: Pick<Platform, 'random' | 'setTimer'>
   /** Reports a request that failed its checks, and returns the rejection. */
-  readonly publishQueue?: { refuse(topic: unknown, error: unknown): Promise<never> }
+  readonly publishing?: { refuse(topic: unknown, error: unknown): Promise<never> }
 }

@@ -23,7 +23,7 @@ export interface SubscribeHost extends ClientContext {
   readonly states: { readonly stopping: boolean }
   readonly router: MessageRouter
   /** Outgoing messages; undefined before the first. */
-  readonly publishQueueIfUsed:
+  readonly publishingIfUsed:
     | {
         /** Sent publishes that lack their last acknowledgement. */
         readonly inFlight: number

@@ -14,6 +14,7 @@ import type { MqttError } from '../../errors.js'
 import type { Negotiated } from '../options/index.js'
 import type { Blame } from '../session/refusal.js'
 import type { SubscribeFilter, Suspicion } from './broker-subscription.js'
+import { Trial } from './filter-trial.js'
 import type { SubscribeHost } from './ports.js'
 import {
   exonerate,
@@ -29,7 +30,6 @@ import {
   suspicionOf,
   unanswered,
 } from './subscribe-packets.js'
-import { Trial } from './trial.js'
 import { answerUnsubscribe, isSuperseded, type Unsubscriber } from './unsubscribing.js'
 
 /** A shorter queue is not swept for withdrawn packets. */

@@ -49,7 +49,7 @@ function handleConnected(
   const { sessionPresent } = connack
   const first = !reconnector.connectedOnce
   parts.clientId = negotiated.clientId
-  const recovered = parts.publishQueueIfUsed?.keeper?.handleConnected()
+  const recovered = parts.publishingIfUsed?.keeper?.handleConnected()
   router.handleConnected(sessionPresent && first)
   connections.handleAccepted()
   connections.expiry?.()
@@ -58,7 +58,7 @@ function handleConnected(
   const reportLoss = lost ? accountForLoss(parts, 'absent', stale) : undefined
   if (!states.stopping) subscriptions.handleConnected(!sessionPresent && !first)
   link.handleAccepted()
-  parts.publishQueueIfUsed?.sent.handleConnected()
+  parts.publishingIfUsed?.sent.handleConnected()
   // Resent packets leave before anything new. If the link is dead, writing has ended the connection
   // by now.
   link.writer.flush()
@@ -97,7 +97,7 @@ function reportUp(
 /** Sends what waits, as far as allowed. */
 export function flush(parts: ClientInternals): void {
   parts.subscriptions.senderIfUsed?.flush()
-  parts.publishQueueIfUsed?.flush()
+  parts.publishingIfUsed?.flush()
 }
 
 function handleRefused(parts: ClientInternals, { reasonCode, properties }: ConnackPacket): void {
@@ -161,7 +161,7 @@ function lose(parts: ClientInternals, given: MqttError | undefined): void {
   session.suspend()
   subscriptions.senderIfUsed?.handleLost(error, blame)
   states.enter('reconnecting')
-  parts.publishQueueIfUsed?.handleLost(error)
+  parts.publishingIfUsed?.handleLost(error)
   reportDown(parts, replaced ? given : error, replaced?.message)
   if (states.stopping && !states.draining && !connections.replaced) return finish(parts, given)
   watchExpiry(parts)
@@ -198,7 +198,7 @@ function accountForLoss(
   stale: number,
 ): () => void {
   tally(parts, 'sessionsLost')
-  const { losses, settle } = parts.publishQueue.sent.handleSessionLost()
+  const { losses, settle } = parts.publishing.sent.handleSessionLost()
   return () => {
     parts.log('warn', `session lost: ${cause}`)
     settle()

@@ -78,7 +78,7 @@ export class Trial {
   }
 
   #dueAt(suspicion: Suspicion, unanswered: number, now: number): number {
-    const { connections, options, publishQueueIfUsed, session } = this.#host
+    const { connections, options, publishingIfUsed, session } = this.#host
     const { keepAlive, negotiated, receiveWindow } = session
     const { lifetime } = connections
     const upAt = this.#upAt ?? now
@@ -104,13 +104,13 @@ export class Trial {
     // A publish that is sent alone gets as much time as a filter, so that the end of the connection
     // blames only one of them.
     const isolatedUntil = this.#answeredAt + longestLife + longestSilence
-    if (publishQueueIfUsed?.isolating && now < isolatedUntil) return isolatedUntil
+    if (publishingIfUsed?.isolating && now < isolatedUntil) return isolatedUntil
     const { strikes } = suspicion
     // A first trial does not wait, because its strike alone refuses no filter, unless `poisonAfter`
     // is 1 or DISCONNECT names the reason.
     const first = strikes === 0 && options.subscriptions.poisonAfter > 1
     const idle =
-      (publishQueueIfUsed?.inFlight ?? 0) + (first && this.#hurried ? 0 : receiveWindow.open) === 0
+      (publishingIfUsed?.inFlight ?? 0) + (first && this.#hurried ? 0 : receiveWindow.open) === 0
     this.#waits = !idle && now < this.#answeredAt + patience
     const lived = first ? 0 : upAt + Math.min(longestLife, Math.max(shortestLife, 2 * lifetime))
     return Math.max(lived, idle ? 0 : this.#answeredAt + patience)

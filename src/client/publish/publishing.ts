@@ -15,7 +15,7 @@ import { type CheckedPublish, payloadBytes, type Sending } from '../options/chec
 import { asInvalidOption } from '../options/check-options.js'
 import type { Receipt } from '../options/index.js'
 import type { Keeper, StoringPublishHost } from './keeper.js'
-import { Admission, Backlog, RateLimit, WritableGate } from './outbound-limits.js'
+import { Admission, Backlog, RateLimit, WritableGate } from './outbound-queue.js'
 import { PoisonDetector } from './poison-detector.js'
 import type { PublishHost } from './ports.js'
 import {
@@ -37,7 +37,7 @@ const qos0Receipt = /* @__PURE__ */ receipt(0, undefined)
 const qos0Done = /* @__PURE__ */ Promise.resolve(qos0Receipt)
 
 /** The outgoing messages of one client. */
-export class PublishQueue {
+export class Publishing {
   /** Undefined without the `store` option, and until the store has been read. */
   keeper: Keeper | undefined
   readonly draining: Draining
@@ -377,8 +377,6 @@ export class Draining {
 
   /** Publishes that have not settled, including those in a hook. */
   get open(): number {
-    return (
-      this.#backlog.size + this.#host.publishQueue.inFlight + (this.#host.hooks?.publishing ?? 0)
-    )
+    return this.#backlog.size + this.#host.publishing.inFlight + (this.#host.hooks?.publishing ?? 0)
   }
 }
