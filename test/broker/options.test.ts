@@ -1,9 +1,15 @@
-/** What the broker in memory is given is checked, and the error says what would be right. */
+/** What the broker in memory is given is checked, and the error says what would be right; where it may run; and the client that it is made for. */
+
+import { execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
 import { describe, expect, it } from 'vitest'
+import { Client, constant } from '../../src/client/node.js'
 import { MemoryBroker } from '../../src/testing/index.js'
 import { listenTcp } from '../../src/transport/tcp.js'
 import { listenUnix } from '../../src/transport/unix.js'
 import { listenWebSocket } from '../../src/transport/websocket-node.js'
+import { blank, readSources } from '../rules/code/source.js'
 import { bytes, joined, text, world } from './raw-client.js'
 
 const invalid = (message: RegExp) =>
@@ -137,4 +143,115 @@ it('what publish was given: may be written over afterwards, properties included'
   const { correlationData: kept, ...rest } = message.properties
   expect([text(message.payload), text(kept ?? new Uint8Array(0))]).toEqual(['before', 'mine'])
   expect(rest).toEqual({ userProperties: [['a', 'b']], contentType: 'text' })
+})
+
+const folder = new URL('../../src/testing/broker/', import.meta.url)
+const sources = [...readSources()].filter(([file]) => file.startsWith('testing/broker/'))
+
+describe('the broker', () => {
+  it('can be bundled for a browser, and keeps no process alive while it waits', async () => {
+    const program = `
+      import { encode } from '../../wire/encode.ts'
+      import { MemoryBroker } from './broker.ts'
+      const broker = new MemoryBroker()
+      const will = { topic: 'w', properties: { willDelayInterval: 500 } }
+      const connect = (clientId) => {
+        const transport = broker.connect()
+        transport.open({ chunk() {}, drain() {}, closed() {}, buffer: () => new Uint8Array(9), read() {} })
+        transport.write(encode({ type: 'connect', clientId, keepAlive: 600, properties: { sessionExpiryInterval: 600 }, will }))
+        return transport
+      }
+      const say = () => console.log([...broker.sessions.values()].map(({ clientId, connected }) => clientId + ' ' + connected).join())
+      broker.on('connect', ({ client }) => client.clientId === 'leaves' && leaves.destroy())
+      broker.on('disconnect', say)
+      broker.connect()
+      connect('stays')
+      const leaves = connect('leaves')
+    `
+    const { outputFiles } = await build({
+      stdin: { contents: program, resolveDir: fileURLToPath(folder), loader: 'ts' },
+      bundle: true,
+      platform: 'browser',
+      format: 'esm',
+      write: false,
+    })
+    const code = outputFiles[0]?.text ?? ''
+    expect(
+      execFileSync(process.execPath, ['--input-type=module', '-'], {
+        input: code,
+        encoding: 'utf8',
+        timeout: 10_000,
+      }),
+    ).toBe('stays true,leaves false\n')
+  })
+
+  it('uses no name that browsers do not have, and no time or chance but its clock', () => {
+    for (const [name, code] of sources) {
+      const words = blank(code).match(
+        /\b(?:Buffer|process|setImmediate|require|global|Date|Math\.random|setTimeout|setInterval|performance)\b/g,
+      )
+      expect([name, words ?? []]).toEqual([
+        name,
+        name === 'testing/broker/common/clock.ts' ? ['performance', 'setTimeout'] : [],
+      ])
+    }
+  })
+})
+
+it('dial heeds its signal', async () => {
+  const broker = new MemoryBroker()
+  await expect(broker.dial({}, { signal: AbortSignal.abort(new Error('late')) })).rejects.toThrow(
+    'late',
+  )
+})
+
+it('a service is tested against a broker that restarts', async () => {
+  const broker = new MemoryBroker()
+  const client = new Client(
+    { url: 'mqtt://test', transport: broker.dial },
+    { clientId: 'service', cleanStart: false, reconnect: { backoff: constant(10) } },
+  )
+  await client.connect()
+  const jobs = await client.subscribe('jobs/#', { qos: 1 })
+  // The second job is taken over, its acknowledgement is lost with the connection.
+  broker.faults.add({ packet: 'puback', direction: 'out', nth: 2, action: 'restart-keep' })
+  for (const job of ['paint', 'polish']) await client.publish('jobs/1', job, { qos: 1 })
+  const texts: string[] = []
+  while (texts.length < 3) {
+    const message = await jobs.next({ timeout: 5000 })
+    texts.push(message?.text() ?? '')
+    message?.ack()
+  }
+  expect(texts).toEqual(['paint', 'polish', 'polish'])
+  expect(broker.accepted.map(({ dup }) => dup)).toEqual([false, false, true])
+  expect(broker.violations).toEqual([])
+  await client.disconnect()
+  expect(broker.sessions.get('service')).toMatchObject({ connected: false, queued: 0, inflight: 0 })
+  broker.close()
+})
+
+it('a client that reads nothing holds up no other', async () => {
+  const broker = new MemoryBroker()
+  const connected = async (clientId: string): Promise<Client> => {
+    const client = new Client(
+      { url: 'mqtt://test', transport: broker.dial },
+      { clientId, receiveMaximum: 4 },
+    )
+    await client.connect()
+    return client
+  }
+  const [stalled, other] = [await connected('stalled'), await connected('other')]
+  const unread = await stalled.subscribe('a', { qos: 1 })
+  const read = await other.subscribe('a', { qos: 1 })
+  const onReceive = await other.subscribe('b', { qos: 1, ack: 'on-receive' })
+  const sender = await connected('sender')
+  for (let number = 0; number < 50; number++)
+    for (const topic of ['a', 'b']) await sender.publish(topic, String(number), { qos: 1 })
+  for (let number = 0; number < 50; number++)
+    expect((await read.next({ timeout: 5000 }))?.text()).toBe(String(number))
+  for (let number = 0; number < 50; number++)
+    expect((await onReceive.next({ timeout: 5000 }))?.text()).toBe(String(number))
+  expect(unread.size).toBe(4)
+  for (const client of [stalled, other, sender]) await client.disconnect({ timeout: 0 })
+  broker.close()
 })
