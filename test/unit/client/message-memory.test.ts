@@ -4,6 +4,7 @@ import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import type { Message } from '../../../src/client/options/index.js'
 import { keeps } from './across.js'
+import { coded, times } from './harness.js'
 import { agreed, publish, quick, subscribe, taken, takenTexts } from './incoming.js'
 import { windowed } from './windowed.js'
 
@@ -24,7 +25,7 @@ async function buffers(): Promise<number> {
 
 const transfer = ({ payload }: Message): void =>
   structuredClone(undefined, { transfer: [payload.buffer as ArrayBuffer] })
-const released = expect.objectContaining({ code: 'ERR_MESSAGE_RELEASED' })
+const released = coded('ERR_MESSAGE_RELEASED')
 const large = { buffer: 100_000, bufferBytes: 1e9 }
 
 describe('the payload of an owned message', () => {
@@ -89,9 +90,7 @@ describe('the payload of an owned message', () => {
     const subscription = await subscribe(world, 'a', large)
     const before = await buffers()
     for (let round = 0; round < 100; round++) {
-      await world.send(
-        ...Array.from({ length: 1000 }, (_, index) => publish('a', `${index}`.padEnd(60, '.'))),
-      )
+      await world.send(...times(1000, (index) => publish('a', `${index}`.padEnd(60, '.'))))
       for (
         let message = subscription.read(), index = 0;
         message !== undefined;
@@ -147,9 +146,7 @@ describe('messages that wait', () => {
     const before = await buffers()
     for (let round = 0; round < 300; round++) {
       await world.send(
-        ...Array.from({ length: 80 }, (_, index) =>
-          publish(index === 40 ? 'rare' : 'often', 'x'.repeat(100)),
-        ),
+        ...times(80, (index) => publish(index === 40 ? 'rare' : 'often', 'x'.repeat(100))),
       )
       while (often.read() !== undefined);
     }
@@ -178,7 +175,7 @@ describe('messages that wait', () => {
     await busy()
     const expected: string[] = []
     for (let round = 0; round < 40; round++) {
-      const texts = Array.from({ length: 90 }, (_, index) => `${round}:${index} ${'x'.repeat(60)}`)
+      const texts = times(90, (index) => `${round}:${index} ${'x'.repeat(60)}`)
       expected.push(...texts)
       await send(...texts.map((text) => publish('a', text)))
     }

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Message, SubscribeOptions } from '../../../src/client/options/index.js'
 import type { PacketInput } from '../../../src/wire/encode.js'
+import { coded } from './harness.js'
 import { acks, agreed, publish, quick, quiet, series, subscribe, taken } from './incoming.js'
 
 async function received(packet: PacketInput): Promise<Message> {
@@ -82,7 +83,7 @@ it('owned, the default, is valid for ever: after ack, after the next turn, after
 })
 
 describe('borrowed', () => {
-  const released = expect.objectContaining({ code: 'ERR_MESSAGE_RELEASED' })
+  const released = coded('ERR_MESSAGE_RELEASED')
   const expectReleased = (...messages: (Message | undefined)[]): void => {
     for (const message of messages) expect(() => message?.text()).toThrow(released)
   }

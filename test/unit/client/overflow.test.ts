@@ -6,7 +6,7 @@ import type {
   Subscription,
 } from '../../../src/client/options/index.js'
 import { Ring } from '../../../src/common/ring.js'
-import type { World } from './harness.js'
+import { times, type World } from './harness.js'
 import {
   acks,
   agreed,
@@ -24,7 +24,7 @@ import {
 const dropCount = (world: World): number =>
   world.seen('drop').reduce((sum, event) => sum + event.count, 0)
 const texts = (from: number, to: number): string[] =>
-  Array.from({ length: to - from + 1 }, (_, index) => String(from + index))
+  times(to - from + 1, (index) => String(from + index))
 
 /** Sends each message in a read of its own. */
 async function trickle(world: World, to: number, qos: 0 | 1 = 0, from = 1): Promise<void> {
@@ -219,7 +219,7 @@ async function reader(receiveMaximum: number, options: SubscribeOptions, more: C
 
 const numbers = (subscription: Subscription): number[] => takenTexts(subscription).map(Number)
 const newest = (count: number, last: number): number[] =>
-  Array.from({ length: count }, (_, index) => last - (count - 1 - index))
+  times(count, (index) => last - (count - 1 - index))
 
 describe.each([1, 2] as const)('QoS %i, within Receive Maximum', (qos) => {
   const acknowledged = (world: World) =>
@@ -316,7 +316,7 @@ it('QoS 0 behind more than the buffer that is owed acknowledgements is let go wi
   const { world, subscription } = await reader(65_535, { qos: 1, buffer: 100 })
   await world.send(...series('a', 2000))
   const take = vi.spyOn(Ring.prototype, 'take')
-  await world.send(...Array.from({ length: 1000 }, (_, index) => publish('a', `q${index}`)))
+  await world.send(...times(1000, (index) => publish('a', `q${index}`)))
   const looks = take.mock.calls.length
   take.mockRestore()
   expect([subscription.size, subscription.dropped, looks]).toEqual([2000, 1000, 0])

@@ -1,10 +1,11 @@
-/** Pieces of memory in which messages lie: which share one, what is copied, and what would keep too much alive. */
-
+/** Memory in which messages lie: the windows that are read into, the pieces that messages share, what is copied, and what would keep too much alive. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Message } from '../../../src/client/options/index.js'
 import { Piece, Pieces } from '../../../src/common/message-memory.js'
+import { Windows } from '../../../src/common/read-windows.js'
 import { PublishView } from '../../../src/wire/publish.js'
+import { times } from './harness.js'
 import { agreed, quick } from './incoming.js'
 import { listen } from './steps.js'
 
@@ -193,6 +194,120 @@ it('borrowed messages of small reads are shown to a handler while they are read,
   }
   await listen(world, 'a', record, { lifetime: 'borrowed' })
   for (const message of quick('a', 50)) await world.send(message)
-  expect(texts).toEqual(Array.from({ length: 50 }, (_, index) => String(index + 1)))
+  expect(texts).toEqual(times(50, (index) => String(index + 1)))
   expect(buffers.size).toBe(1)
+})
+
+const nothing = (): void => undefined
+const busy = 4096
+
+/** One read of so many bytes; gives the window that it went into, and what may be lent of it. */
+function readInto(windows: Windows, length = busy, lends = true, moveOut = nothing) {
+  const given = windows.give(lends, moveOut)
+  expect(windows.give(lends, moveOut)).toBe(given)
+  const taken = windows.take(length)
+  expect(taken).toBe(given)
+  return { bytes: taken.bytes, piece: windows.piece }
+}
+
+it('quiet connections share one, which is never lent', () => {
+  const [one, other] = [new Windows(), new Windows()]
+  const first = readInto(one, 100)
+  expect(readInto(other, 100)).toEqual(first)
+  expect(readInto(one, busy - 1).bytes).toBe(first.bytes)
+  expect([first.piece, first.bytes.length]).toEqual([undefined, 65_536])
+  expect(readInto(one, 100).bytes).toBe(first.bytes)
+})
+
+it('nobody who lends nothing leaves it, however busy', () => {
+  const windows = new Windows()
+  const shared = readInto(windows, busy, false)
+  for (let round = 0; round < 5; round++) expect(readInto(windows, busy, false)).toEqual(shared)
+})
+
+it('a busy one that lends has its own from the next read on, and the same again while nothing of it is lent', () => {
+  const windows = new Windows()
+  const shared = readInto(windows)
+  const own = readInto(windows)
+  expect(own.bytes).not.toBe(shared.bytes)
+  expect(own.piece?.bytes).toBe(own.bytes)
+  expect(own.piece?.window).toBe(true)
+  expect(readInto(windows).bytes).toBe(own.bytes)
+  const other = new Windows()
+  readInto(other)
+  expect(readInto(other).bytes).not.toBe(own.bytes)
+})
+
+it('never reads into one of which something is lent', () => {
+  const windows = new Windows()
+  readInto(windows)
+  const lent = readInto(windows)
+  if (lent.piece !== undefined) lent.piece.lent = 1
+  const seen = times(10, () => readInto(windows).bytes)
+  expect(seen).not.toContain(lent.bytes)
+  if (lent.piece !== undefined) lent.piece.lent = 0
+  expect(times(3, () => readInto(windows).bytes)).toContain(lent.bytes)
+})
+
+it('has four; then what waits moves out, and a window that is free again is used', () => {
+  const windows = new Windows()
+  readInto(windows)
+  const lent: Piece[] = []
+  let moves = 0
+  const moveOut = (): void => {
+    moves += 1
+    for (const piece of lent) piece.lent = 0
+  }
+  const seen = new Set<Uint8Array>()
+  for (let round = 0; round < 20; round++) {
+    const { bytes, piece } = readInto(windows, busy, true, moveOut)
+    seen.add(bytes)
+    if (piece === undefined) continue
+    piece.lent = 1
+    lent.push(piece)
+  }
+  expect([seen.size, moves]).toEqual([4, 4])
+})
+
+it('gives up the oldest when all are in hand: it is read into no more, though it comes back', () => {
+  const windows = new Windows()
+  readInto(windows)
+  const lent: { readonly bytes: Uint8Array; readonly piece: Piece | undefined }[] = []
+  for (let round = 0; round < 6; round++) {
+    const window = readInto(windows)
+    if (window.piece !== undefined) window.piece.lent = 1
+    lent.push(window)
+  }
+  expect(new Set(lent.map(({ bytes }) => bytes)).size).toBe(6)
+  for (const { piece } of lent) if (piece !== undefined) piece.lent = 0
+  const seen = times(10, () => readInto(windows).bytes)
+  expect(seen).not.toContain(lent[0]?.bytes)
+  expect(seen).not.toContain(lent[1]?.bytes)
+})
+
+it('gives its own back when it falls quiet', () => {
+  const windows = new Windows()
+  const shared = readInto(windows)
+  const own = readInto(windows, 100)
+  expect(readInto(windows, 100).bytes).toBe(shared.bytes)
+  readInto(windows)
+  expect(readInto(windows).bytes).not.toBe(own.bytes)
+})
+
+it('a scanner’s window takes the place of the shared one, and is not lent either; what was given before stays until it is read into', () => {
+  const windows = new Windows()
+  const given = windows.give(true, nothing)
+  const bytes = new Uint8Array(1024)
+  const instead = { bytes, data: new DataView(bytes.buffer) }
+  windows.instead = instead
+  expect(windows.take(busy)).toBe(given)
+  expect(windows.piece).toBeUndefined()
+  expect(readInto(windows, 10, false).bytes).toBe(bytes)
+  expect(readInto(windows, 10, false).piece).toBeUndefined()
+})
+
+it('a read without a question goes where it always does', () => {
+  const windows = new Windows()
+  const shared = readInto(windows, 10)
+  expect(windows.take(10).bytes).toBe(shared.bytes)
 })

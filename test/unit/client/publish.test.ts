@@ -1,4 +1,4 @@
-/** PUBLISH as it leaves, and the exchanges at each QoS (sections 3.3, 4.3), against bytes written down by hand. */
+/** Publishing: PUBLISH as it leaves and the exchanges at each QoS (sections 3.3, 4.3), against bytes written down by hand; `post`; and that every publish settles, with the truth about the message. */
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import type {
@@ -8,8 +8,10 @@ import type {
   PublishProperties,
 } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
+import type { PublishPacket } from '../../../src/wire/packets.js'
 import { accepting, connected } from './harness.js'
-import { ack, stubbed, watched } from './stub.js'
+import { ack, fates, StubWorld, stubbed, watched } from './stub.js'
+import { unhandledInFile } from './unhandled.js'
 
 const hex = (bytes: Iterable<number> = []): string =>
   [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(' ')
@@ -154,4 +156,195 @@ describe('QoS 1', () => {
       packetId: 1,
     })
   })
+})
+
+const refused = (code: string, more = {}) => expect.objectContaining({ code, ...more })
+
+describe('post', () => {
+  it('says true, and sends QoS 0 in the same turn', async () => {
+    const world = await stubbed()
+    expect(world.client.post('t', 'hi')).toBe(true)
+    await Promise.resolve()
+    expect([...(world.stub.writes[0] ?? [])]).toEqual([0x30, 6, 0, 1, 0x74, 0, 0x68, 0x69])
+  })
+
+  it.each([3, 32_767, 32_768, 100_000])('copies: %i bytes may change afterwards', async (size) => {
+    for (const payload of [new Uint8Array(size), Buffer.alloc(size)]) {
+      const world = await stubbed()
+      payload.fill(1)
+      expect(world.client.post('t', payload)).toBe(true)
+      payload.fill(2)
+      await world.settle()
+      const [packet] = world.stub.packets as PublishPacket[]
+      expect(
+        Buffer.compare(packet?.payload ?? new Uint8Array(0), new Uint8Array(size).fill(1)),
+      ).toBe(0)
+    }
+  })
+
+  it('says false before, between and without connections, and never queues', async () => {
+    const world = new StubWorld({ outbound: { offline: { qos0: 'queue' } } })
+    expect(world.client.post('t', 'x')).toBe(false)
+    const connecting = world.client.connect()
+    expect(world.client.post('t', 'x')).toBe(false)
+    await world.settle()
+    expect(world.client.post('t', 'x')).toBe(false)
+    world.stub.deliver({ type: 'connack' })
+    await Promise.all([connecting, world.settle()])
+    expect([world.stub.payloads, world.client.outbound.size]).toEqual([[], 0])
+  })
+
+  it('says false while the transport asks for patience, which is no loss to report, and true again afterwards', async () => {
+    const world = await stubbed()
+    world.stub.takes = false
+    expect(world.client.post('t', 'a')).toBe(true)
+    await world.settle()
+    expect(world.client.post('t', 'b')).toBe(false)
+    await world.settle()
+    world.stub.release()
+    expect(world.client.post('t', 'c')).toBe(true)
+    await world.settle()
+    expect([world.stub.payloads, world.drops]).toEqual([['a', 'c'], []])
+  })
+
+  it('does not overtake QoS 0 publishes that wait', async () => {
+    const world = await stubbed()
+    world.stub.takes = false
+    world.client.post('t', 'a')
+    await world.settle()
+    const waiting = watched(world.client.publish('t', 'b'))
+    await world.settle()
+    expect(waiting.state).toBe('pending')
+    world.stub.release()
+    world.client.post('t', 'c')
+    await world.settle()
+    expect(world.stub.payloads).toEqual(['a', 'b', 'c'])
+  })
+
+  it('throws what can never be sent, connected or not, and after the end, where it is false otherwise', async () => {
+    const online = await stubbed()
+    const ended = await stubbed()
+    ended.client.destroy()
+    expect(ended.client.post('t', 'x')).toBe(false)
+    for (const { client } of [online, new StubWorld(), ended]) {
+      for (const topic of ['', 'a/#', 'a\u0000', 'a'.repeat(65_536), 5])
+        expect(() => client.post(topic as string, 'x')).toThrow(refused('ERR_INVALID_TOPIC'))
+      expect(() => client.post('t', 5 as never)).toThrow(
+        refused('ERR_INVALID_OPTION', { option: 'payload' }),
+      )
+    }
+    await online.settle()
+    expect(online.stub.writes).toEqual([])
+  })
+})
+
+const unhandled = unhandledInFile()
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+describe('the connection is cut', () => {
+  it('what was never handed over says not-sent, what is in flight says unknown', async () => {
+    const world = await connected({}, accepting({ receiveMaximum: 2 }))
+    const calls = fates(
+      ...([1, 2, 1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })),
+    )
+    await world.settle()
+    await world.send(ack('pubrec', 2))
+    world.peer.cut()
+    await world.settle()
+    const [unknown, notSent] = ['ERR_CONNECTION_LOST unknown', 'ERR_CONNECTION_LOST not-sent']
+    expect([...calls, world.client.outbound.size]).toEqual([unknown, unknown, notSent, notSent, 0])
+  })
+
+  it.each([
+    ['by reference', new Uint8Array(40_000), {}],
+    ['flush: true', new Uint8Array(4), { flush: true }],
+  ] as const)('QoS 0 that was not written (%s) says unknown', async (_, payload, options) => {
+    const world = await stubbed()
+    world.stub.holds = true
+    const call = fates(world.client.publish('t', payload, options))
+    await world.settle()
+    world.stub.destroy(new Error('gone'))
+    await world.settle()
+    expect(call).toEqual(['ERR_CONNECTION_LOST unknown'])
+    const error = { code: 'ERR_CONNECTION_LOST', fault: 'remote' }
+    expect(world.drops).toMatchObject([{ direction: 'out', topic: 't', error }])
+  })
+})
+
+describe('the client is closed', () => {
+  it.each(['disconnect', 'destroy'] as const)('%s: publishes reject, also later', async (how) => {
+    const world = await connected({}, accepting({ receiveMaximum: 1 }))
+    const calls = fates(...([1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })))
+    await world.settle()
+    if (how === 'destroy') world.client.destroy()
+    else world.client.disconnect({ timeout: 0 })
+    await world.settle()
+    expect(calls).toEqual(['ERR_CLOSED unknown', 'ERR_CLOSED not-sent'])
+    const drops = world.seen('drop').length
+    const late = fates(
+      ...([0, 1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })),
+    )
+    await world.settle()
+    expect(late).toEqual(Array(3).fill('ERR_CLOSED not-sent'))
+    expect(world.seen('drop')).toHaveLength(drops)
+  })
+
+  it('disconnect({ timeout: 0 }) settles publishes that wait to be written within 50 ms', async () => {
+    const world = await stubbed()
+    Object.assign(world.stub, { holds: true, takes: false })
+    const { client } = world
+    const calls = fates(
+      client.publish('t', 'x', { flush: true }),
+      client.publish('t', new Uint8Array(40_000)),
+      client.publish('t', 'x', { qos: 1 }),
+      client.flush(),
+    )
+    await world.settle()
+    const stopping = fates(client.disconnect({ timeout: 0 }))
+    await world.clock.advance(50)
+    expect([...stopping, ...calls.map((call) => call.slice(0, 4))]).toEqual([
+      'done',
+      ...Array(4).fill('ERR_'),
+    ])
+  })
+})
+
+it('failures that nothing awaits raise `drop`, once each, with topic and error, and never an unhandled rejection', async () => {
+  const limits = {
+    receiveMaximum: 1,
+    maximumPacketSize: 64,
+    maximumQoS: 1,
+    retainAvailable: 0,
+  } as const
+  const world = await stubbed({ outbound: { maxQueuedMessages: 1, overflow: 'reject' } }, limits)
+  const { client } = world
+  client.publish('refused', 'x', { qos: 1 })
+  client.publish('large', new Uint8Array(100), { qos: 1 })
+  client.publish('large0', new Uint8Array(100))
+  client.publish('qos', 'x', { qos: 2 })
+  client.publish('retain', 'x', { retain: true })
+  client.publish('cut', 'x', { qos: 1 })
+  client.publish('full', 'x', { qos: 1 })
+  await world.settle()
+  world.stub.takes = false
+  client.post('t', 'fill')
+  await world.settle()
+  void client.writable
+  await world.deliver(ack('puback', 1, 0x87))
+  world.stub.destroy(new Error('gone'))
+  await world.settle()
+  await turn()
+  const told = world.drops.map(
+    ({ direction, topic, count, error }) => `${direction} ${topic} ${count} ${error?.code}`,
+  )
+  expect(told.sort()).toEqual([
+    'out cut 1 ERR_CONNECTION_LOST',
+    'out full 1 ERR_QUEUE_FULL',
+    'out large 1 ERR_PACKET_TOO_LARGE',
+    'out large0 1 ERR_PACKET_TOO_LARGE',
+    'out qos 1 ERR_QOS_UNSUPPORTED',
+    'out refused 1 ERR_PUBLISH_REFUSED',
+    'out retain 1 ERR_RETAIN_UNSUPPORTED',
+  ])
+  expect(unhandled).toEqual([])
 })

@@ -17,7 +17,7 @@ import {
   steady,
   willing,
 } from './across.js'
-import { World } from './harness.js'
+import { times, World } from './harness.js'
 import { refusing } from './rig.js'
 import { ack, fates, stubbed, texts } from './stub.js'
 
@@ -51,8 +51,7 @@ const places: Record<string, (options?: ClientOptions) => Promise<Away>> = {
   async first(options) {
     const world = new World({ ...lasting, ...options })
     const online = async (answer: Answer = willing(false)) => {
-      world.answer = answer
-      await Promise.all([world.client.connect(), world.settle()])
+      await world.up(answer)
       return world.peer
     }
     return { world, online }
@@ -88,7 +87,7 @@ describe.each(['first', 'next'])('before the %s connection', (place) => {
 
   it('call order is kept within QoS 1 and 2, and within QoS 0; listeners of the connection come behind', async () => {
     const { world, online } = await away(offline('queue'))
-    const all = Array.from({ length: 60 }, (_, index) =>
+    const all = times(60, (index) =>
       world.client.publish('t', `${index}`, { qos: (index % 3) as 0 | 1 | 2 }),
     )
     const late = (name: string) => (event: object) => {

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { BaseClient } from '../../../src/client/client.js'
 import type { ClientOptions, OutboundOptions } from '../../../src/client/options/index.js'
 import { VirtualWorld } from '../../../src/testing/virtual-world.js'
+import { times } from './harness.js'
 
 let world: VirtualWorld
 let arrivals: { readonly at: number; readonly text: string; readonly bytes: number }[]
@@ -84,9 +85,7 @@ describe('outbound.rate', () => {
         else await client.writable
       }
     })()
-    const published = Array.from({ length: 200 }, (_, index) =>
-      client.publish('t', `o${index}`, { qos: 1 }),
-    )
+    const published = times(200, (index) => client.publish('t', `o${index}`, { qos: 1 }))
     await world.pass(2000)
     expect(beginning('o').length).toBeGreaterThan(60)
     expect(posted).toBeGreaterThan(60)
@@ -110,9 +109,7 @@ describe('outbound.rate', () => {
 
   it('what is sent again after a loss counts', async () => {
     const client = await connected({ messages: 100 }, { clientId: 'c' })
-    const all = Array.from({ length: 200 }, (_, index) =>
-      client.publish('t', String(index), { qos: 1 }),
-    )
+    const all = times(200, (index) => client.publish('t', String(index), { qos: 1 }))
     await world.pass(1000)
     const mend = world.cut('c')
     await world.pass(10)

@@ -5,7 +5,7 @@ import { type RequestLimits, Requests } from '../../../src/client/request/reques
 import { MqttError } from '../../../src/errors.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { Properties, PublishPacket } from '../../../src/wire/packets.js'
-import { accepting, agreeable, connected, failure } from './harness.js'
+import { accepting, agreeable, connected, failure, times } from './harness.js'
 import { agreed, publish, quiet, subscribe, taken } from './incoming.js'
 import { ClientDouble, watched } from './request-double.js'
 import { ack } from './stub.js'
@@ -195,7 +195,7 @@ describe('correlation data', () => {
 
   it('no two requests of many have the same, and each gets its own answer in any order', async () => {
     const { client, requests, keys } = await online()
-    const indexes = Array.from({ length: 500 }, (_, index) => index)
+    const indexes = times(500, (index) => index)
     const replies = indexes.map((index) => requests.request('svc', String(index)))
     await client.clock.settle()
     expect(new Set(keys()).size).toBe(500)

@@ -4,7 +4,7 @@ import type { ClientOptions, Subscription } from '../../../src/client/options/in
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { encode } from '../../../src/wire/encode.js'
 import { again, willing } from './across.js'
-import { connected, failure, type World } from './harness.js'
+import { connected, failure, times, type World } from './harness.js'
 import {
   acks,
   agreed,
@@ -224,7 +224,7 @@ const durable: ClientOptions = {
 }
 const long = 'x'.repeat(200)
 const filtersOf = (count: number): string[] =>
-  Array.from({ length: count }, (_, index) => `site/${index}/temperature/celsius`)
+  times(count, (index) => `site/${index}/temperature/celsius`)
 const sizesOf = (world: World): number[] =>
   world.peer.all('unsubscribe').map((packet) => encode(packet).length)
 const unsubscribed = (world: World): string[] =>
