@@ -184,35 +184,33 @@ it('reason codes and flags: of the client it takes 0x18 and 0x19, each in its pl
   }
 })
 
-describe('authentication again', () => {
-  it('goes by AUTH 0x18 to AUTH 0x00, all with the method, while work goes on; there is no second CONNACK [MQTT-3.2.0-2] [MQTT-4.12.0-2] [MQTT-4.12.0-5] [MQTT-4.12.1-1]', async () => {
-    const seen: BrokerAuthContext[] = []
-    const { client, broker } = await exchanging('02', seen)
-    expect(
-      await client.say(auth('19', '01'), 'c0 00', packetOf('32', textOf('t'), '00 01 00')),
-    ).toEqual([question, 'd0 00', '40 03 00 01 10'])
-    expect(await client.say(auth('18', '02'), 'c0 00')).toEqual([
-      'f0 0a 00 08 15 00 01 6d 16 00 01 bb',
-      'd0 00',
-    ])
-    expect([seen.map(({ reauthentication }) => reauthentication), broker.violations]).toEqual([
-      [false, true, true],
-      [],
-    ])
-  })
-
-  it.each([
-    ['at once', [auth('19', '00')], '87', 0],
-    ['by a code', [auth('19', 'ff')], '82', 0],
-    ['at the second step', [auth('19', '01'), auth('18', '00')], '87', 0],
-    ['with another method [MQTT-4.12.1-1] [MQTT-4.12.0-5]', [auth('19', '01', 'n')], '82', 1],
-  ] as const)(
-    'that fails ends the connection behind a DISCONNECT: %s [MQTT-4.12.1-2]',
-    async (_what, packets, code, violations) => {
-      const { client, broker } = await exchanging('02')
-      for (const packet of packets.slice(0, -1)) await client.say(packet)
-      expect(await client.refusal(packets.at(-1) ?? '')).toBe(code)
-      expect([broker.clients.size, broker.violations.length]).toEqual([0, violations])
-    },
-  )
+it('authentication again: goes by AUTH 0x18 to AUTH 0x00, all with the method, while work goes on; there is no second CONNACK [MQTT-3.2.0-2] [MQTT-4.12.0-2] [MQTT-4.12.0-5] [MQTT-4.12.1-1]', async () => {
+  const seen: BrokerAuthContext[] = []
+  const { client, broker } = await exchanging('02', seen)
+  expect(
+    await client.say(auth('19', '01'), 'c0 00', packetOf('32', textOf('t'), '00 01 00')),
+  ).toEqual([question, 'd0 00', '40 03 00 01 10'])
+  expect(await client.say(auth('18', '02'), 'c0 00')).toEqual([
+    'f0 0a 00 08 15 00 01 6d 16 00 01 bb',
+    'd0 00',
+  ])
+  expect([seen.map(({ reauthentication }) => reauthentication), broker.violations]).toEqual([
+    [false, true, true],
+    [],
+  ])
 })
+
+it.each([
+  ['at once', [auth('19', '00')], '87', 0],
+  ['by a code', [auth('19', 'ff')], '82', 0],
+  ['at the second step', [auth('19', '01'), auth('18', '00')], '87', 0],
+  ['with another method [MQTT-4.12.1-1] [MQTT-4.12.0-5]', [auth('19', '01', 'n')], '82', 1],
+] as const)(
+  'authentication again: that fails ends the connection behind a DISCONNECT: %s [MQTT-4.12.1-2]',
+  async (_what, packets, code, violations) => {
+    const { client, broker } = await exchanging('02')
+    for (const packet of packets.slice(0, -1)) await client.say(packet)
+    expect(await client.refusal(packets.at(-1) ?? '')).toBe(code)
+    expect([broker.clients.size, broker.violations.length]).toEqual([0, violations])
+  },
+)

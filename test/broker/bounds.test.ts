@@ -157,43 +157,39 @@ async function deliveredBy(options: Parameters<typeof world>[0]): Promise<RawCli
   return clients
 }
 
-describe('a message for many', () => {
-  it('is to each receiver, byte by byte, what it is when each packet is encoded for itself', async () => {
-    const shared = await deliveredBy({})
-    // A hook that sees every packet has each of them made for itself.
-    const single = await deliveredBy({ intercept: () => undefined })
-    expect(shared.map(({ bytes }) => bytes)).toEqual(single.map(({ bytes }) => bytes))
-    expect(shared.map(({ publishes }) => publishes.length)).toEqual([
-      7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 4,
-    ])
-  })
+it('a message for many: is to each receiver, byte by byte, what it is when each packet is encoded for itself', async () => {
+  const shared = await deliveredBy({})
+  // A hook that sees every packet has each of them made for itself.
+  const single = await deliveredBy({ intercept: () => undefined })
+  expect(shared.map(({ bytes }) => bytes)).toEqual(single.map(({ bytes }) => bytes))
+  expect(shared.map(({ publishes }) => publishes.length)).toEqual([7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 4])
+})
 
-  it('is memory of its own for each: what one receiver writes into it, no other sees', async () => {
-    const { join, broker, dial, clock } = world()
-    const clients: RawClient[] = []
-    const chunks: Uint8Array[] = []
-    for (const name of ['a', 'b']) {
-      const client = await join(name)
-      await client.subscribe('#')
-      clients.push(client)
-    }
-    const spoiler = dial()
-    await spoiler.connect({ clientId: 'spoiler' })
-    await spoiler.subscribe('#')
-    const real = spoiler.chunk.bind(spoiler)
-    spoiler.chunk = (bytes) => {
-      chunks.push(bytes.slice())
-      real(bytes)
-      bytes.fill(0xff)
-    }
-    for (const topic of ['one', 'two']) broker.publish({ topic, payload: 'text', retain: true })
-    await clock.settle()
-    for (const client of clients) expect(client.takeMessages()).toEqual(['one text', 'two text'])
-    expect(text(broker.retained.get('two')?.payload ?? new Uint8Array(0))).toBe('text')
-    expect(
-      chunks.map((chunk) => decode(chunk, { from: 'server' })).map((packet) => packet.type),
-    ).toEqual(['publish', 'publish'])
-  })
+it('a message for many: is memory of its own for each: what one receiver writes into it, no other sees', async () => {
+  const { join, broker, dial, clock } = world()
+  const clients: RawClient[] = []
+  const chunks: Uint8Array[] = []
+  for (const name of ['a', 'b']) {
+    const client = await join(name)
+    await client.subscribe('#')
+    clients.push(client)
+  }
+  const spoiler = dial()
+  await spoiler.connect({ clientId: 'spoiler' })
+  await spoiler.subscribe('#')
+  const real = spoiler.chunk.bind(spoiler)
+  spoiler.chunk = (bytes) => {
+    chunks.push(bytes.slice())
+    real(bytes)
+    bytes.fill(0xff)
+  }
+  for (const topic of ['one', 'two']) broker.publish({ topic, payload: 'text', retain: true })
+  await clock.settle()
+  for (const client of clients) expect(client.takeMessages()).toEqual(['one text', 'two text'])
+  expect(text(broker.retained.get('two')?.payload ?? new Uint8Array(0))).toBe('text')
+  expect(
+    chunks.map((chunk) => decode(chunk, { from: 'server' })).map((packet) => packet.type),
+  ).toEqual(['publish', 'publish'])
 })
 
 describe('packets that leave together', () => {

@@ -59,69 +59,65 @@ async function allClear(clock: World['clock']): Promise<void> {
   for (let i = 0; i < 3; i++) await clock.settle()
 }
 
-describe('what is no verdict refuses, and a promise of one is awaited', () => {
-  it.each(refusals)(
-    '%s refuses a publish, a filter and a client, on 5.0 and on 3.1.1',
-    async (_name, run, code) => {
-      const { client, broker } = await joined({
-        authorizePublish: hook(run),
-        authorizeSubscribe: hook(run),
-      })
-      broker.publish({ topic: 't', payload: 'kept', retain: true })
-      const said1 = hexOfCode(code)
-      expect(await said(client, 'P1:1:t=x P2:2:t=x P:t=x')).toBe(`PA:1:${said1} PR:2:${said1}`)
-      // SUBACK has fewer codes.
-      expect(await said(client, 'S:1:t:2')).toBe(`SA:1:${code === 0x99 ? 80 : said1}`)
-      const { unreleased, subscriptions } = broker.sessions.get('a') ?? {}
-      expect([broker.accepted, unreleased, subscriptions]).toEqual([[], [], []])
-      const closed = world({ authenticate: hook(run) })
-      expect(await closed.dial().connect()).toMatchObject({ reasonCode: code })
-      expect(await closed.dial(4).connect()).toMatchObject({ reasonCode: code === 0x87 ? 5 : 3 })
-      expect([closed.broker.clients.size, closed.broker.sessions.size]).toEqual([0, 0])
-    },
-  )
+it.each(refusals)(
+  'what is no verdict: %s refuses a publish, a filter and a client, on 5.0 and on 3.1.1',
+  async (_name, run, code) => {
+    const { client, broker } = await joined({
+      authorizePublish: hook(run),
+      authorizeSubscribe: hook(run),
+    })
+    broker.publish({ topic: 't', payload: 'kept', retain: true })
+    const said1 = hexOfCode(code)
+    expect(await said(client, 'P1:1:t=x P2:2:t=x P:t=x')).toBe(`PA:1:${said1} PR:2:${said1}`)
+    // SUBACK has fewer codes.
+    expect(await said(client, 'S:1:t:2')).toBe(`SA:1:${code === 0x99 ? 80 : said1}`)
+    const { unreleased, subscriptions } = broker.sessions.get('a') ?? {}
+    expect([broker.accepted, unreleased, subscriptions]).toEqual([[], [], []])
+    const closed = world({ authenticate: hook(run) })
+    expect(await closed.dial().connect()).toMatchObject({ reasonCode: code })
+    expect(await closed.dial(4).connect()).toMatchObject({ reasonCode: code === 0x87 ? 5 : 3 })
+    expect([closed.broker.clients.size, closed.broker.sessions.size]).toEqual([0, 0])
+  },
+)
 
-  it.each(welcomes)('%s lets all of them pass', async (_name, run) => {
+it.each(welcomes)(
+  'a verdict, and a promise of one: %s lets all of them pass',
+  async (_name, run) => {
     const given = hook(run)
     const hooks = { authorizePublish: given, authorizeSubscribe: given, authenticate: given }
     const { client, broker } = await joined(hooks)
     expect(await said(client, 'P1:1:t=x S:1:t:2')).toBe('PA:1:n SA:1:2')
     expect([broker.accepted.length, broker.hookErrors]).toEqual([1, []])
+  },
+)
+
+it('authorizePublish: by client and topic; on 3.1.1 a refusal looks like success', async () => {
+  const { client, join, broker } = await joined({
+    authorizePublish: ({ clientId }, { topic }) =>
+      topic === 'open' ? true : clientId === 'a' ? 0x99 : false,
   })
+  const old = await join('b', {}, 4)
+  expect([await said(client, 'P1:1:t=x'), await said(old, 'P1:1:t=x')]).toEqual(['PA:1:99', 'PA:1'])
+  expect(broker.accepted).toEqual([])
+  await said(old, 'P:open=x')
+  expect(broker.accepted).toHaveLength(1)
 })
 
-describe('authorizePublish', () => {
-  it('by client and topic; on 3.1.1 a refusal looks like success', async () => {
-    const { client, join, broker } = await joined({
-      authorizePublish: ({ clientId }, { topic }) =>
-        topic === 'open' ? true : clientId === 'a' ? 0x99 : false,
-    })
-    const old = await join('b', {}, 4)
-    expect([await said(client, 'P1:1:t=x'), await said(old, 'P1:1:t=x')]).toEqual([
-      'PA:1:99',
-      'PA:1',
-    ])
-    expect(broker.accepted).toEqual([])
-    await said(old, 'P:open=x')
-    expect(broker.accepted).toHaveLength(1)
-  })
-
-  it.each([false, true])(
-    'a will waits for its promise, and the end of everything forgets it: %s',
-    async (end) => {
-      let allow = (_verdict: boolean): void => undefined
-      const { client, broker, clock } = await joined(
-        { authorizePublish: () => new Promise<boolean>((resolve) => (allow = resolve)) },
-        { will: { topic: 'w' } },
-      )
-      await client.cut()
-      if (end) broker.restart({ keepSessions: false })
-      allow(true)
-      await clock.settle()
-      expect(broker.accepted).toHaveLength(end ? 0 : 1)
-    },
-  )
-})
+it.each([false, true])(
+  'authorizePublish: a will waits for its promise, and the end of everything forgets it: %s',
+  async (end) => {
+    let allow = (_verdict: boolean): void => undefined
+    const { client, broker, clock } = await joined(
+      { authorizePublish: () => new Promise<boolean>((resolve) => (allow = resolve)) },
+      { will: { topic: 'w' } },
+    )
+    await client.cut()
+    if (end) broker.restart({ keepSessions: false })
+    allow(true)
+    await clock.settle()
+    expect(broker.accepted).toHaveLength(end ? 0 : 1)
+  },
+)
 
 describe('authorizeSubscribe and authenticate', () => {
   it('each filter has its own verdict, whichever promise is first', async () => {

@@ -46,18 +46,7 @@ describe('QoS and who gets a message', () => {
     'DUP of the publisher stays with the publisher [MQTT-3.3.1-3]':
       'b* t:2; a> P1+:1:t=x P2+:2:t=y; a< PA:1 PR:2; b< P1:1:t=x P2:2:t=y',
     'an empty payload is a message': 'a* t:0; a> P:t=; a< P:t=',
-    'a topic with a wildcard ends the stream': 'a> hex:30040001232a; a.82',
-    'QoS 3 ends the stream [MQTT-3.3.1-4]': 'b* #:0; a> hex:3606000174000100; a.81; b_',
-    'packet identifier 0 ends the stream': 'a> hex:3206000174000000; a.82',
   })
-  scenes(
-    { 'DUP at QoS 0 ends the stream [MQTT-3.3.1-2]': 'b* #:0; a> hex:380400017400; a.81; b_' },
-    [5],
-  )
-  scenes(
-    { 'DUP at QoS 0 ends the stream [MQTT-3.3.1-2]': 'b* #:0; a> hex:3803000174; a.; b_' },
-    [4],
-  )
   scenes(
     {
       'a copy of QoS 0 never has DUP, also when it waited in a session, and is sent once [MQTT-3.3.1-2] [MQTT-4.3.1-1]':

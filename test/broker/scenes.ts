@@ -32,16 +32,7 @@ import {
   type PublishInput,
   type ServerPacket,
 } from '../../src/wire/index.js'
-import {
-  bytes,
-  bytesOf,
-  packetOf as framed,
-  type RawClient,
-  text,
-  textOf,
-  type World,
-  world,
-} from './raw-client.js'
+import { bytes, bytesOf, type RawClient, text, type World, world } from './raw-client.js'
 
 const hexCode = (code: number): string => code.toString(16)
 
@@ -80,21 +71,11 @@ function shortOf(packet: ServerPacket): string {
 const in311 = (wanted: string): string =>
   wanted.replace(/^(UA:\d+:).*$/, '$1').replace(/^(P[ARC]:\d+):\w+$/, '$1')
 
-/** Packets that no encoder makes: SUBSCRIBE and UNSUBSCRIBE without a filter or with one that is none, and a CONNACK. */
-function forbidden(word: string, version: ProtocolVersion): string | undefined {
-  const no = version === 5 ? '00' : ''
-  if (word === 'K:0') return version === 5 ? '2003000000' : '20020000'
-  const [, kind, filter, qos = ''] =
-    /^([SU]):1:(|a\+|#\/a|\$share\/\/t)(?::(\d))?$/.exec(word) ?? []
-  if (filter === undefined) return undefined
-  return framed(kind === 'S' ? '82' : 'a2', '00 01', no, filter && textOf(filter), qos && `0${qos}`)
-}
-
 function bytesOfWord(word: string, version: ProtocolVersion): Uint8Array | number[] {
-  const hex = word.startsWith('hex:') ? word.slice(4) : forbidden(word, version)
-  return hex === undefined
-    ? encode(packetOf(word, version), { protocolVersion: version })
-    : bytesOf(hex)
+  if (word.startsWith('hex:')) return bytesOf(word.slice(4))
+  // No client sends a CONNACK.
+  if (word === 'K:0') return bytesOf(version === 5 ? '2003000000' : '20020000')
+  return encode(packetOf(word, version), { protocolVersion: version })
 }
 
 const acks: Readonly<Record<string, 'puback' | 'pubrec' | 'pubrel' | 'pubcomp'>> = {

@@ -135,35 +135,33 @@ describe('the time a session is kept', () => {
   })
 })
 
-describe('restart and close', () => {
-  it.each([true, false])(
-    'a restart keeps sessions and retained messages: %s',
-    async (keepSessions) => {
-      const { client, dial, broker } = await joined({}, durable)
-      broker.publish({ topic: 'r', payload: 'kept', retain: true })
-      broker.restart({ keepSessions })
-      await client.send()
-      expect(client.ended?.cause).toBeDefined()
-      expect([...broker.retained.keys()]).toEqual(keepSessions ? ['r'] : [])
-      expect(await dial().connect({ clientId: 'a', ...durable })).toMatchObject({
-        sessionPresent: keepSessions,
-      })
-    },
-  )
-
-  it('close says 0x8B to all clients and takes no more', async () => {
-    const { client, dial, broker, clock } = await joined({}, { ...durable, will: { topic: 'w' } })
-    broker.close()
+it.each([true, false])(
+  'a restart keeps sessions and retained messages: %s',
+  async (keepSessions) => {
+    const { client, dial, broker } = await joined({}, durable)
+    broker.publish({ topic: 'r', payload: 'kept', retain: true })
+    broker.restart({ keepSessions })
     await client.send()
-    expect([client.goodbye, client.gone]).toEqual([0x8b, true])
-    const late = dial()
-    await clock.settle()
-    expect(late.gone).toBe(true)
-    await expect(broker.dial()).rejects.toMatchObject({ code: 'ECONNREFUSED' })
-    expect([broker.sessions.size, broker.accepted.length]).toEqual([0, 0])
-    await clock.advance(60_000)
-    expect(clock.pending).toBe(0)
-  })
+    expect(client.ended?.cause).toBeDefined()
+    expect([...broker.retained.keys()]).toEqual(keepSessions ? ['r'] : [])
+    expect(await dial().connect({ clientId: 'a', ...durable })).toMatchObject({
+      sessionPresent: keepSessions,
+    })
+  },
+)
+
+it('close says 0x8B to all clients and takes no more', async () => {
+  const { client, dial, broker, clock } = await joined({}, { ...durable, will: { topic: 'w' } })
+  broker.close()
+  await client.send()
+  expect([client.goodbye, client.gone]).toEqual([0x8b, true])
+  const late = dial()
+  await clock.settle()
+  expect(late.gone).toBe(true)
+  await expect(broker.dial()).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+  expect([broker.sessions.size, broker.accepted.length]).toEqual([0, 0])
+  await clock.advance(60_000)
+  expect(clock.pending).toBe(0)
 })
 
 describe('the will', () => {

@@ -28,16 +28,6 @@ const refusing = {
     filter === 'forbidden' ? false : filter === 'odd' ? 0x83 : true,
 }
 
-describe('malformed and forbidden', () => {
-  scenes({
-    'SUBSCRIBE without a filter ends the stream [MQTT-3.8.3-2]': 'a> S:1:; a.82',
-    'UNSUBSCRIBE without a filter ends the stream': 'a> U:1:; a.82',
-    'a wildcard inside a level ends the stream': 'a> S:1:a+:0; a.82',
-    '# before the end ends the stream': 'a> S:1:#/a:0; a.82',
-  })
-  scenes({ 'a share without a name ends the stream': 'a> S:1:$share//t:0; a.82' }, [5])
-})
-
 describe('SUBSCRIBE and UNSUBSCRIBE', () => {
   scenes({
     'several filters are answered in order [MQTT-3.8.4-1] [MQTT-3.8.4-6] [MQTT-3.9.3-1] [MQTT-3.8.4-5]':
