@@ -105,37 +105,35 @@ describe('the payload of an owned message', () => {
   })
 })
 
-describe('small reads', () => {
-  it('a borrowed view shows no memory of others, nor takes it away from them', async () => {
-    const [world, other] = [await agreed(), await agreed()]
-    const elsewhere = await subscribe(other, 'a')
-    const owned = await subscribe(world, 'a')
-    const borrowed = await subscribe(world, 'a', { lifetime: 'borrowed' })
-    await other.send(publish('a', 'secret'))
-    await world.send(publish('a', 'mine'))
-    const message = taken(borrowed)
-    expect(new TextDecoder().decode(new Uint8Array(message.payload.buffer))).not.toContain('secret')
-    message.payload.fill(0)
-    transfer(message)
-    expect([taken(owned).text(), taken(elsewhere).text()]).toEqual(['mine', 'secret'])
-  })
+it('small reads: a borrowed view shows no memory of others, nor takes it away from them', async () => {
+  const [world, other] = [await agreed(), await agreed()]
+  const elsewhere = await subscribe(other, 'a')
+  const owned = await subscribe(world, 'a')
+  const borrowed = await subscribe(world, 'a', { lifetime: 'borrowed' })
+  await other.send(publish('a', 'secret'))
+  await world.send(publish('a', 'mine'))
+  const message = taken(borrowed)
+  expect(new TextDecoder().decode(new Uint8Array(message.payload.buffer))).not.toContain('secret')
+  message.payload.fill(0)
+  transfer(message)
+  expect([taken(owned).text(), taken(elsewhere).text()]).toEqual(['mine', 'secret'])
+})
 
-  it('keep no client alive that has ended', async () => {
-    const ended = await (async () => {
-      const world = await agreed()
-      const subscription = await subscribe(world, 'a')
-      await world.send(publish('a', 'x'))
-      subscription.read()
-      world.client.destroy()
-      await world.settle()
-      return new WeakRef(subscription)
-    })()
-    for (let round = 0; round < 2; round++) {
-      await turn()
-      collect()
-    }
-    expect(ended.deref()).toBeUndefined()
-  })
+it('small reads: keep no client alive that has ended', async () => {
+  const ended = await (async () => {
+    const world = await agreed()
+    const subscription = await subscribe(world, 'a')
+    await world.send(publish('a', 'x'))
+    subscription.read()
+    world.client.destroy()
+    await world.settle()
+    return new WeakRef(subscription)
+  })()
+  for (let round = 0; round < 2; round++) {
+    await turn()
+    collect()
+  }
+  expect(ended.deref()).toBeUndefined()
 })
 
 describe('messages that wait', () => {

@@ -25,15 +25,16 @@ it('correlation data is its own, properties are the same object each time, and n
   expect(({} as Record<string, unknown>)['p']).toBeUndefined()
 })
 
-describe('text()', () => {
-  it.each(['größe 😀', '\ufeffx', ''])('is UTF-8, byte order mark included: "%s"', async (text) => {
+it.each(['größe 😀', '\ufeffx', ''])(
+  'text(): is UTF-8, byte order mark included: "%s"',
+  async (text) => {
     expect((await received(publish('a', text))).text()).toBe(text)
-  })
+  },
+)
 
-  it('what is no UTF-8 becomes replacement characters, not an exception', async () => {
-    const payload = Uint8Array.of(0x61, 0xff, 0x62)
-    expect((await received(publish('a', '', undefined, { payload }))).text()).toBe('a\ufffdb')
-  })
+it('text(): what is no UTF-8 becomes replacement characters, not an exception', async () => {
+  const payload = Uint8Array.of(0x61, 0xff, 0x62)
+  expect((await received(publish('a', '', undefined, { payload }))).text()).toBe('a\ufffdb')
 })
 
 describe('json()', () => {

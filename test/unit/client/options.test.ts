@@ -207,95 +207,90 @@ describe('unknown options', () => {
   })
 })
 
-describe('the objects of the caller', () => {
-  it('are never written to: everything works with frozen ones', async () => {
-    const options: ClientOptions = deepFreeze({
-      ...{
-        clientId: 'a',
-        username: 'u',
-        password: 'p',
-        userProperties: [['a', 'b']],
-        subscriptions: { buffer: 5 },
-      },
-      will: {
-        topic: 'w',
-        payload: Uint8Array.of(1),
-        properties: { userProperties: [['c', 'd']], correlationData: Uint8Array.of(2) },
-      },
-      outbound: { offline: { qos0: 'queue' } },
-      logger: { info: () => undefined },
-    } as const) as unknown as ClientOptions
-    const before = JSON.stringify(options)
-    const properties = { userProperties: [['a', 'b']] }
-    for (const world of [
-      await connected(options, agreeable),
-      await connected(options, agreeable),
-    ]) {
-      const { client } = world
-      const calls = [
-        client.publish(
-          'a',
-          'b',
-          deepFreeze({ qos: 1, properties, signal: new AbortController().signal }) as never,
-        ),
-        client.subscribe(
-          deepFreeze([{ filter: 'a', qos: 1, retainHandling: 2 }, 'b']) as never,
-          deepFreeze({ properties }) as never,
-        ),
-        client.subscribe(deepFreeze({ filter: 'a', qos: 2 })),
-        client.listen(deepFreeze(['c']), () => undefined, deepFreeze({ concurrency: 2 })),
-        client.unsubscribe(deepFreeze(['d']), deepFreeze({ properties }) as never),
-      ]
-      await world.settle()
-      await Promise.all(calls)
-      await world.send(publish('a', 'x', 1))
-      await Promise.all([
-        client.disconnect(deepFreeze({ timeout: 0, ...properties }) as never),
-        world.settle(),
-      ])
-    }
-    expect(JSON.stringify(options)).toBe(before)
-  })
-
-  it('are read once, by the client and by each call: later changes have no effect', async () => {
-    const userProperties: [string, string][] = [['a', 'b']]
-    const payload = Uint8Array.of(1)
-    const options = { clientId: 'a', keepAlive: 10, userProperties, will: { topic: 'w', payload } }
-    const filters = [{ filter: 'a', qos: 1 as 0 | 1 }]
-    const world = new World(options)
-    world.answer = agreeable
-    const change = (): void => {
-      userProperties[0] = ['changed', 'x']
-      userProperties.push(['more', 'x'])
-      payload[0] = 9
-      Object.assign(options, { clientId: 'changed', keepAlive: 99 })
-      options.will.topic = 'changed'
-      filters[0] = { filter: 'changed', qos: 0 }
-    }
-    change()
-    await world.up()
-    const properties = { userProperties: [['a', 'b']] }
-    expect(world.peer.last('connect')).toMatchObject({
+it('the objects of the caller: are never written to: everything works with frozen ones', async () => {
+  const options: ClientOptions = deepFreeze({
+    ...{
       clientId: 'a',
-      keepAlive: 10,
-      properties,
-      will: { topic: 'w', payload: Uint8Array.of(1) },
-    })
-    userProperties.splice(0, 2, ['a', 'b'])
-    filters[0] = { filter: 'a', qos: 1 }
+      username: 'u',
+      password: 'p',
+      userProperties: [['a', 'b']],
+      subscriptions: { buffer: 5 },
+    },
+    will: {
+      topic: 'w',
+      payload: Uint8Array.of(1),
+      properties: { userProperties: [['c', 'd']], correlationData: Uint8Array.of(2) },
+    },
+    outbound: { offline: { qos0: 'queue' } },
+    logger: { info: () => undefined },
+  } as const) as unknown as ClientOptions
+  const before = JSON.stringify(options)
+  const properties = { userProperties: [['a', 'b']] }
+  for (const world of [await connected(options, agreeable), await connected(options, agreeable)]) {
+    const { client } = world
     const calls = [
-      world.client.subscribe(filters, { properties: { userProperties } }),
-      world.client.publish('t', 'x', { qos: 1, properties: { userProperties } }),
+      client.publish(
+        'a',
+        'b',
+        deepFreeze({ qos: 1, properties, signal: new AbortController().signal }) as never,
+      ),
+      client.subscribe(
+        deepFreeze([{ filter: 'a', qos: 1, retainHandling: 2 }, 'b']) as never,
+        deepFreeze({ properties }) as never,
+      ),
+      client.subscribe(deepFreeze({ filter: 'a', qos: 2 })),
+      client.listen(deepFreeze(['c']), () => undefined, deepFreeze({ concurrency: 2 })),
+      client.unsubscribe(deepFreeze(['d']), deepFreeze({ properties }) as never),
     ]
-    change()
     await world.settle()
     await Promise.all(calls)
-    expect(world.peer.last('subscribe')).toMatchObject({
-      subscriptions: [{ filter: 'a', qos: 1 }],
-      properties,
-    })
-    expect(world.peer.last('publish')).toMatchObject({ properties })
+    await world.send(publish('a', 'x', 1))
+    await Promise.all([
+      client.disconnect(deepFreeze({ timeout: 0, ...properties }) as never),
+      world.settle(),
+    ])
+  }
+  expect(JSON.stringify(options)).toBe(before)
+})
+
+it('the objects of the caller: are read once, by the client and by each call: later changes have no effect', async () => {
+  const userProperties: [string, string][] = [['a', 'b']]
+  const payload = Uint8Array.of(1)
+  const options = { clientId: 'a', keepAlive: 10, userProperties, will: { topic: 'w', payload } }
+  const filters = [{ filter: 'a', qos: 1 as 0 | 1 }]
+  const world = new World(options)
+  world.answer = agreeable
+  const change = (): void => {
+    userProperties[0] = ['changed', 'x']
+    userProperties.push(['more', 'x'])
+    payload[0] = 9
+    Object.assign(options, { clientId: 'changed', keepAlive: 99 })
+    options.will.topic = 'changed'
+    filters[0] = { filter: 'changed', qos: 0 }
+  }
+  change()
+  await world.up()
+  const properties = { userProperties: [['a', 'b']] }
+  expect(world.peer.last('connect')).toMatchObject({
+    clientId: 'a',
+    keepAlive: 10,
+    properties,
+    will: { topic: 'w', payload: Uint8Array.of(1) },
   })
+  userProperties.splice(0, 2, ['a', 'b'])
+  filters[0] = { filter: 'a', qos: 1 }
+  const calls = [
+    world.client.subscribe(filters, { properties: { userProperties } }),
+    world.client.publish('t', 'x', { qos: 1, properties: { userProperties } }),
+  ]
+  change()
+  await world.settle()
+  await Promise.all(calls)
+  expect(world.peer.last('subscribe')).toMatchObject({
+    subscriptions: [{ filter: 'a', qos: 1 }],
+    properties,
+  })
+  expect(world.peer.last('publish')).toMatchObject({ properties })
 })
 
 it('a logger keeps its this', async () => {

@@ -171,32 +171,30 @@ describe('when the policy decides', () => {
   })
 })
 
-describe('a subscription that is not read', () => {
-  it('QoS 0 of others, control packets, keep-alive and publishes are unaffected', async () => {
-    const world = await agreed({ keepAlive: 30 })
-    const stalled = await subscribe(world, 'stalled', { qos: 1 })
-    const other = await subscribe(world, 'other')
-    await world.send(...series('stalled', 256))
-    for (let round = 0; round < 5; round++) {
-      await world.send(publish('other', String(round)))
-      expect(takenTexts(other)).toEqual([String(round)])
-      const [sent] = await Promise.all([world.client.publish('x', 'y', { qos: 1 }), world.settle()])
-      expect(sent.reasonCode).toBe(0)
-      await world.clock.advance(30_000)
-    }
-    expect(world.peer.all('pingreq').length).toBeGreaterThanOrEqual(4)
-    expect((await subscribe(world, 'third')).granted).toHaveLength(1)
-    expect([stalled.size, acks(world), world.client.state]).toEqual([256, [], 'connected'])
-  })
+it('a subscription that is not read: QoS 0 of others, control packets, keep-alive and publishes are unaffected', async () => {
+  const world = await agreed({ keepAlive: 30 })
+  const stalled = await subscribe(world, 'stalled', { qos: 1 })
+  const other = await subscribe(world, 'other')
+  await world.send(...series('stalled', 256))
+  for (let round = 0; round < 5; round++) {
+    await world.send(publish('other', String(round)))
+    expect(takenTexts(other)).toEqual([String(round)])
+    const [sent] = await Promise.all([world.client.publish('x', 'y', { qos: 1 }), world.settle()])
+    expect(sent.reasonCode).toBe(0)
+    await world.clock.advance(30_000)
+  }
+  expect(world.peer.all('pingreq').length).toBeGreaterThanOrEqual(4)
+  expect((await subscribe(world, 'third')).granted).toHaveLength(1)
+  expect([stalled.size, acks(world), world.client.state]).toEqual([256, [], 'connected'])
+})
 
-  it('a copy of a QoS 1 message for a consumer that asked for QoS 0 is dropped like QoS 0: the oldest goes', async () => {
-    const world = await agreed({ keepAlive: false })
-    const lazy = await subscribe(world, 'a', { qos: 0, buffer: 2 })
-    await subscribe(world, 'a', { qos: 1, ack: 'on-receive' })
-    await trickle(world, 6, 1)
-    expect(lazy.dropped).toBeGreaterThanOrEqual(3)
-    expect(taken(lazy).text()).not.toBe('1')
-  })
+it('a subscription that is not read: a copy of a QoS 1 message for a consumer that asked for QoS 0 is dropped like QoS 0: the oldest goes', async () => {
+  const world = await agreed({ keepAlive: false })
+  const lazy = await subscribe(world, 'a', { qos: 0, buffer: 2 })
+  await subscribe(world, 'a', { qos: 1, ack: 'on-receive' })
+  await trickle(world, 6, 1)
+  expect(lazy.dropped).toBeGreaterThanOrEqual(3)
+  expect(taken(lazy).text()).not.toBe('1')
 })
 
 /** A broker with messages 1 to `total` that has at most `window` of them open: sends until nothing moves any more, and gives how many have left. */

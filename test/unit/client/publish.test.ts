@@ -128,33 +128,31 @@ it('QoS 0 resolves with one shared frozen receipt when handed to the transport',
   expect(world.peer.all('publish').map((packet) => packet.topic)).toEqual(['a', 'b'])
 })
 
-describe('QoS 1', () => {
-  it('resolves at PUBACK, not before, with code and identifier; never sent again by time', async () => {
-    const { world, result } = await publishing(1, accepting(), { keepAlive: false })
-    await world.clock.advance(60_000)
-    expect(result.state).toBe('pending')
-    await world.send(ack('puback', 1))
-    expect(result.value).toEqual(receipt)
-    expect(Object.isFrozen(result.value)).toBe(true)
-    expect(world.peer.all('publish')).toHaveLength(1)
-  })
+it('QoS 1: resolves at PUBACK, not before, with code and identifier; never sent again by time', async () => {
+  const { world, result } = await publishing(1, accepting(), { keepAlive: false })
+  await world.clock.advance(60_000)
+  expect(result.state).toBe('pending')
+  await world.send(ack('puback', 1))
+  expect(result.value).toEqual(receipt)
+  expect(Object.isFrozen(result.value)).toBe(true)
+  expect(world.peer.all('publish')).toHaveLength(1)
+})
 
-  it('PUBACK 0x10 is success with its code, reason string and user properties', async () => {
-    const { world, result } = await publishing(1)
-    const userProperties = ['1', '2'].map((value): [string, string] => ['a', value])
-    await world.send({
-      type: 'puback',
-      packetId: 1,
-      reasonCode: 0x10,
-      properties: { reasonString: 'nobody', userProperties },
-    })
-    expect(result.value).toEqual({
-      reasonCode: 0x10,
-      reasonName: 'No matching subscribers',
-      reasonString: 'nobody',
-      userProperties,
-      packetId: 1,
-    })
+it('QoS 1: PUBACK 0x10 is success with its code, reason string and user properties', async () => {
+  const { world, result } = await publishing(1)
+  const userProperties = ['1', '2'].map((value): [string, string] => ['a', value])
+  await world.send({
+    type: 'puback',
+    packetId: 1,
+    reasonCode: 0x10,
+    properties: { reasonString: 'nobody', userProperties },
+  })
+  expect(result.value).toEqual({
+    reasonCode: 0x10,
+    reasonName: 'No matching subscribers',
+    reasonString: 'nobody',
+    userProperties,
+    packetId: 1,
   })
 })
 
@@ -241,24 +239,25 @@ describe('post', () => {
 const unhandled = unhandledInFile()
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-describe('the connection is cut', () => {
-  it('what was never handed over says not-sent, what is in flight says unknown', async () => {
-    const world = await connected({}, accepting({ receiveMaximum: 2 }))
-    const calls = fates(
-      ...([1, 2, 1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })),
-    )
-    await world.settle()
-    await world.send(ack('pubrec', 2))
-    world.peer.cut()
-    await world.settle()
-    const [unknown, notSent] = ['ERR_CONNECTION_LOST unknown', 'ERR_CONNECTION_LOST not-sent']
-    expect([...calls, world.client.outbound.size]).toEqual([unknown, unknown, notSent, notSent, 0])
-  })
+it('the connection is cut: what was never handed over says not-sent, what is in flight says unknown', async () => {
+  const world = await connected({}, accepting({ receiveMaximum: 2 }))
+  const calls = fates(
+    ...([1, 2, 1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })),
+  )
+  await world.settle()
+  await world.send(ack('pubrec', 2))
+  world.peer.cut()
+  await world.settle()
+  const [unknown, notSent] = ['ERR_CONNECTION_LOST unknown', 'ERR_CONNECTION_LOST not-sent']
+  expect([...calls, world.client.outbound.size]).toEqual([unknown, unknown, notSent, notSent, 0])
+})
 
-  it.each([
-    ['by reference', new Uint8Array(40_000), {}],
-    ['flush: true', new Uint8Array(4), { flush: true }],
-  ] as const)('QoS 0 that was not written (%s) says unknown', async (_, payload, options) => {
+it.each([
+  ['by reference', new Uint8Array(40_000), {}],
+  ['flush: true', new Uint8Array(4), { flush: true }],
+] as const)(
+  'the connection is cut: QoS 0 that was not written (%s) says unknown',
+  async (_, payload, options) => {
     const world = await stubbed()
     world.stub.holds = true
     const call = fates(world.client.publish('t', payload, options))
@@ -268,11 +267,12 @@ describe('the connection is cut', () => {
     expect(call).toEqual(['ERR_CONNECTION_LOST unknown'])
     const error = { code: 'ERR_CONNECTION_LOST', fault: 'remote' }
     expect(world.drops).toMatchObject([{ direction: 'out', topic: 't', error }])
-  })
-})
+  },
+)
 
-describe('the client is closed', () => {
-  it.each(['disconnect', 'destroy'] as const)('%s: publishes reject, also later', async (how) => {
+it.each(['disconnect', 'destroy'] as const)(
+  'the client is closed: %s: publishes reject, also later',
+  async (how) => {
     const world = await connected({}, accepting({ receiveMaximum: 1 }))
     const calls = fates(...([1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })))
     await world.settle()
@@ -287,26 +287,26 @@ describe('the client is closed', () => {
     await world.settle()
     expect(late).toEqual(Array(3).fill('ERR_CLOSED not-sent'))
     expect(world.seen('drop')).toHaveLength(drops)
-  })
+  },
+)
 
-  it('disconnect({ timeout: 0 }) settles publishes that wait to be written within 50 ms', async () => {
-    const world = await stubbed()
-    Object.assign(world.stub, { holds: true, takes: false })
-    const { client } = world
-    const calls = fates(
-      client.publish('t', 'x', { flush: true }),
-      client.publish('t', new Uint8Array(40_000)),
-      client.publish('t', 'x', { qos: 1 }),
-      client.flush(),
-    )
-    await world.settle()
-    const stopping = fates(client.disconnect({ timeout: 0 }))
-    await world.clock.advance(50)
-    expect([...stopping, ...calls.map((call) => call.slice(0, 4))]).toEqual([
-      'done',
-      ...Array(4).fill('ERR_'),
-    ])
-  })
+it('the client is closed: disconnect({ timeout: 0 }) settles publishes that wait to be written within 50 ms', async () => {
+  const world = await stubbed()
+  Object.assign(world.stub, { holds: true, takes: false })
+  const { client } = world
+  const calls = fates(
+    client.publish('t', 'x', { flush: true }),
+    client.publish('t', new Uint8Array(40_000)),
+    client.publish('t', 'x', { qos: 1 }),
+    client.flush(),
+  )
+  await world.settle()
+  const stopping = fates(client.disconnect({ timeout: 0 }))
+  await world.clock.advance(50)
+  expect([...stopping, ...calls.map((call) => call.slice(0, 4))]).toEqual([
+    'done',
+    ...Array(4).fill('ERR_'),
+  ])
 })
 
 it('failures that nothing awaits raise `drop`, once each, with topic and error, and never an unhandled rejection', async () => {

@@ -64,31 +64,29 @@ describe('a lost connection', () => {
   })
 })
 
-describe('the first connection', () => {
-  it('wait: goes on until it works; connect() joins and fulfils then', async () => {
-    const rig = rigged(waiting, { behave: () => down })
-    const connecting = [rig.client.connect()]
-    await rig.advance(7500)
-    connecting.push(rig.client.connect())
-    expect(story(rig)).toMatchObject({ state: 'connecting', times: [0, 1000, 3000, 7000] })
-    rig.behave = () => accepting()
-    await rig.advance(7500)
-    await Promise.all(connecting)
-    expect(rig.seen('state').map(({ state }) => state)).toEqual(['connecting', 'connected'])
-  })
+it('the first connection: wait: goes on until it works; connect() joins and fulfils then', async () => {
+  const rig = rigged(waiting, { behave: () => down })
+  const connecting = [rig.client.connect()]
+  await rig.advance(7500)
+  connecting.push(rig.client.connect())
+  expect(story(rig)).toMatchObject({ state: 'connecting', times: [0, 1000, 3000, 7000] })
+  rig.behave = () => accepting()
+  await rig.advance(7500)
+  await Promise.all(connecting)
+  expect(rig.seen('state').map(({ state }) => state)).toEqual(['connecting', 'connected'])
+})
 
-  it('wait: a signal of the one who began it gives up, between two attempts too', async () => {
-    const rig = rigged(waiting, { behave: () => down })
-    const controller = new AbortController()
-    const connecting = failure(rig.client.connect({ signal: controller.signal }))
-    const joined = failure(rig.client.connect())
-    await rig.advance(1500)
-    controller.abort()
-    expect((await connecting).name).toBe('AbortError')
-    await joined
-    await rig.settle()
-    expect([rig.client.state, rig.clock.pending]).toEqual(['closed', 0])
-  })
+it('the first connection: wait: a signal of the one who began it gives up, between two attempts too', async () => {
+  const rig = rigged(waiting, { behave: () => down })
+  const controller = new AbortController()
+  const connecting = failure(rig.client.connect({ signal: controller.signal }))
+  const joined = failure(rig.client.connect())
+  await rig.advance(1500)
+  controller.abort()
+  expect((await connecting).name).toBe('AbortError')
+  await joined
+  await rig.settle()
+  expect([rig.client.state, rig.clock.pending]).toEqual(['closed', 0])
 })
 
 describe('an attempt that comes to nothing', () => {
@@ -230,36 +228,34 @@ const decided = (decide: NonNullable<ReconnectOptions['decide']>) => ({
   reconnect: { ...reconnect, decide },
 })
 
-describe('decide replaces the table', () => {
-  it('refresh: once more at the same endpoint, with credentials asked for again', async () => {
-    const attempts: number[] = []
-    const options = {
-      ...decided((error) => (error.code === 'ERR_CONNECT_FAILED' ? 'refresh' : undefined)),
-      credentials: ({ attempt }: { attempt: number }) => {
-        attempts.push(attempt)
-        return {}
-      },
-    }
-    const behave = (_host: string, dial: number) => (dial < 4 ? down : agreeable)
-    const rig = await lost(behave, 10_000, options, { hosts: ['a', 'b'] })
-    expect([rig.hosts.join(''), attempts]).toEqual(['aaab', [1, 2, 3, 4]])
-  })
+it('decide replaces the table: refresh: once more at the same endpoint, with credentials asked for again', async () => {
+  const attempts: number[] = []
+  const options = {
+    ...decided((error) => (error.code === 'ERR_CONNECT_FAILED' ? 'refresh' : undefined)),
+    credentials: ({ attempt }: { attempt: number }) => {
+      attempts.push(attempt)
+      return {}
+    },
+  }
+  const behave = (_host: string, dial: number) => (dial < 4 ? down : agreeable)
+  const rig = await lost(behave, 10_000, options, { hosts: ['a', 'b'] })
+  expect([rig.hosts.join(''), attempts]).toEqual(['aaab', [1, 2, 3, 4]])
+})
 
-  it('is asked about a lost connection also after the list was replaced some time ago', async () => {
-    const asked: string[] = []
-    const rig = await up(
-      decided((error) => {
-        asked.push(error.code)
-        return 'stop'
-      }),
-    )
-    rig.client.setBrokers([rig.endpoint('b')])
-    await rig.advance(60_000)
-    await rig.cut()
-    await rig.advance(60_000)
-    expect(asked).toEqual(['ERR_CONNECTION_LOST'])
-    expect(story(rig)).toMatchObject({ hosts: 'a', state: 'closed' })
-  })
+it('decide replaces the table: is asked about a lost connection also after the list was replaced some time ago', async () => {
+  const asked: string[] = []
+  const rig = await up(
+    decided((error) => {
+      asked.push(error.code)
+      return 'stop'
+    }),
+  )
+  rig.client.setBrokers([rig.endpoint('b')])
+  await rig.advance(60_000)
+  await rig.cut()
+  await rig.advance(60_000)
+  expect(asked).toEqual(['ERR_CONNECTION_LOST'])
+  expect(story(rig)).toMatchObject({ hosts: 'a', state: 'closed' })
 })
 
 const refused = 'ERR_CONNECT_REFUSED'
@@ -318,31 +314,29 @@ it.each([
   },
 )
 
-describe('CONNACK', () => {
-  it.each([
-    [1, 0x84, 1, 1],
-    [2, 0x85, 1, 1],
-    [3, 0x88, 4, 4],
-    [4, 0x86, 1, 2],
-    [5, 0x87, 1, 2],
-  ])(
-    'of 3.1.1: %s is %s: %s attempts, %s with credentials()',
-    async (code, reasonCode, ...dials) => {
-      for (const [index, options] of [{}, fresh].entries()) {
-        const got = await first(refusing(code), { protocolVersion: 4, ...options }, 4)
-        expect(got).toMatchObject({ dials: dials[index], code: refused, reasonCode })
-      }
-    },
-  )
+it.each([
+  [1, 0x84, 1, 1],
+  [2, 0x85, 1, 1],
+  [3, 0x88, 4, 4],
+  [4, 0x86, 1, 2],
+  [5, 0x87, 1, 2],
+])(
+  'CONNACK: of 3.1.1: %s is %s: %s attempts, %s with credentials()',
+  async (code, reasonCode, ...dials) => {
+    for (const [index, options] of [{}, fresh].entries()) {
+      const got = await first(refusing(code), { protocolVersion: 4, ...options }, 4)
+      expect(got).toMatchObject({ dials: dials[index], code: refused, reasonCode })
+    }
+  },
+)
 
-  it('when all of a list refuse, the error has each of them', async () => {
-    const behave = (host: string) => refusing(host === 'a' ? 0x8a : 0x85)
-    const rig = await lost(behave, 10_000, {}, { hosts: ['a', 'b'] })
-    const ended = await rig.client.closed
-    expect(ended?.code).toBe('ERR_CONNECT_FAILED')
-    expect(causes(ended).map((error) => error.reasonCode)).toEqual([0x8a, 0x85])
-    expect(rig.hosts.join('')).toBe('aab')
-  })
+it('CONNACK: when all of a list refuse, the error has each of them', async () => {
+  const behave = (host: string) => refusing(host === 'a' ? 0x8a : 0x85)
+  const rig = await lost(behave, 10_000, {}, { hosts: ['a', 'b'] })
+  const ended = await rig.client.closed
+  expect(ended?.code).toBe('ERR_CONNECT_FAILED')
+  expect(causes(ended).map((error) => error.reasonCode)).toEqual([0x8a, 0x85])
+  expect(rig.hosts.join('')).toBe('aab')
 })
 
 /** Connects to `a`, which says goodbye, and then meets servers that answer. */

@@ -172,39 +172,37 @@ it('requests made while the link is lost wait for it, and follow the subscriptio
   expect(world.peer.last('publish').properties.responseTopic).toBe(filter)
 })
 
-describe('correlation data', () => {
-  it('that is unknown, missing, empty, of another length, or answered before is ignored, and counted', async () => {
-    const { client, requests, ask } = await online()
-    const { reply } = await ask()
-    const key = client.request(0).correlationData
-    const wrong = [
-      undefined,
-      new Uint8Array(0),
-      new Uint8Array(12),
-      key.slice(1),
-      Uint8Array.from([...key, 0]),
-    ]
-    for (const correlationData of wrong)
-      await client.deliver(client.listened[0], 'wrong', { correlationData })
-    expect(requests.ignored).toBe(wrong.length)
-    await client.answer(0, 'right')
-    expect(await reply).toBe('right')
-    await client.answer(0, 'again')
-    expect(requests.ignored).toBe(wrong.length + 1)
-  })
+it('correlation data: that is unknown, missing, empty, of another length, or answered before is ignored, and counted', async () => {
+  const { client, requests, ask } = await online()
+  const { reply } = await ask()
+  const key = client.request(0).correlationData
+  const wrong = [
+    undefined,
+    new Uint8Array(0),
+    new Uint8Array(12),
+    key.slice(1),
+    Uint8Array.from([...key, 0]),
+  ]
+  for (const correlationData of wrong)
+    await client.deliver(client.listened[0], 'wrong', { correlationData })
+  expect(requests.ignored).toBe(wrong.length)
+  await client.answer(0, 'right')
+  expect(await reply).toBe('right')
+  await client.answer(0, 'again')
+  expect(requests.ignored).toBe(wrong.length + 1)
+})
 
-  it('no two requests of many have the same, and each gets its own answer in any order', async () => {
-    const { client, requests, keys } = await online()
-    const indexes = times(500, (index) => index)
-    const replies = indexes.map((index) => requests.request('svc', String(index)))
-    await client.clock.settle()
-    expect(new Set(keys()).size).toBe(500)
-    // Nor can one be guessed from that of another request.
-    expect(new Set(keys(4)).size).toBe(500)
-    for (const index of indexes.reverse()) await client.answer(index, `re ${index}`)
-    const texts = (await Promise.all(replies)).map((message) => message.text())
-    expect(texts).toEqual(replies.map((_, index) => `re ${index}`))
-  })
+it('correlation data: no two requests of many have the same, and each gets its own answer in any order', async () => {
+  const { client, requests, keys } = await online()
+  const indexes = times(500, (index) => index)
+  const replies = indexes.map((index) => requests.request('svc', String(index)))
+  await client.clock.settle()
+  expect(new Set(keys()).size).toBe(500)
+  // Nor can one be guessed from that of another request.
+  expect(new Set(keys(4)).size).toBe(500)
+  for (const index of indexes.reverse()) await client.answer(index, `re ${index}`)
+  const texts = (await Promise.all(replies)).map((message) => message.text())
+  expect(texts).toEqual(replies.map((_, index) => `re ${index}`))
 })
 
 describe('deadlines and signals', () => {
@@ -425,46 +423,44 @@ describe('bounds', () => {
   })
 })
 
-describe('the end, in any stage, once', () => {
-  it.each([
-    ['before the connection', 0, 'not-sent'],
-    ['before the grant', 1, 'not-sent'],
-    ['while the publish is queued', 2, 'not-sent'],
-    ['while it waits for its answer', 3, 'unknown'],
-    ['while the link is lost', 4, 'unknown'],
-  ])('%s', async (_stage, stage, outcome) => {
-    const lost = new MqttError('ERR_SESSION_TAKEN_OVER', undefined, { fault: 'remote' })
-    for (const error of [undefined, lost]) {
-      const { client, ask, grant } = offline(false)
-      const { seen } = await ask()
-      if (stage >= 1) await client.connect()
-      if (stage >= 2) await grant()
-      if (stage === 2) Object.assign(client.published[0] ?? {}, { outcome })
-      if (stage >= 3) client.published[0]?.gate.open()
-      if (stage >= 4) await client.lose()
-      await client.clock.settle()
-      expect(seen).toEqual([[]])
-      await client.end(error)
-      expect(seen).toMatchObject([[{ code: error?.code ?? 'ERR_CLOSED', outcome }]])
-      expect(client.clock.pending).toBe(0)
-      // What comes now comes too late.
-      for (const each of client.listened) each.grant.fail(new MqttError('ERR_CLOSED'))
-      await client.clock.advance(60_000)
-      expect(seen).toMatchObject([{ length: 1 }])
-      expect((await ask()).seen).toMatchObject([[closed('not-sent')]])
-    }
-  })
+it.each([
+  ['before the connection', 0, 'not-sent'],
+  ['before the grant', 1, 'not-sent'],
+  ['while the publish is queued', 2, 'not-sent'],
+  ['while it waits for its answer', 3, 'unknown'],
+  ['while the link is lost', 4, 'unknown'],
+])('the end, in any stage, once: %s', async (_stage, stage, outcome) => {
+  const lost = new MqttError('ERR_SESSION_TAKEN_OVER', undefined, { fault: 'remote' })
+  for (const error of [undefined, lost]) {
+    const { client, ask, grant } = offline(false)
+    const { seen } = await ask()
+    if (stage >= 1) await client.connect()
+    if (stage >= 2) await grant()
+    if (stage === 2) Object.assign(client.published[0] ?? {}, { outcome })
+    if (stage >= 3) client.published[0]?.gate.open()
+    if (stage >= 4) await client.lose()
+    await client.clock.settle()
+    expect(seen).toEqual([[]])
+    await client.end(error)
+    expect(seen).toMatchObject([[{ code: error?.code ?? 'ERR_CLOSED', outcome }]])
+    expect(client.clock.pending).toBe(0)
+    // What comes now comes too late.
+    for (const each of client.listened) each.grant.fail(new MqttError('ERR_CLOSED'))
+    await client.clock.advance(60_000)
+    expect(seen).toMatchObject([{ length: 1 }])
+    expect((await ask()).seen).toMatchObject([[closed('not-sent')]])
+  }
+})
 
-  it('while it is being published, as a listener of `packet` can', async () => {
-    const { client, ask } = await online()
-    const publishing = client.publish.bind(client)
-    client.publish = (...call) => {
-      client.end()
-      return publishing(...call)
-    }
-    expect((await ask()).seen).toMatchObject([[closed('unknown')]])
-    expect(client.published[0]?.options.signal?.aborted).toBe(true)
-  })
+it('the end, in any stage, once: while it is being published, as a listener of `packet` can', async () => {
+  const { client, ask } = await online()
+  const publishing = client.publish.bind(client)
+  client.publish = (...call) => {
+    client.end()
+    return publishing(...call)
+  }
+  expect((await ask()).seen).toMatchObject([[closed('unknown')]])
+  expect(client.published[0]?.options.signal?.aborted).toBe(true)
 })
 
 describe('arguments', () => {

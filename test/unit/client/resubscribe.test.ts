@@ -165,34 +165,32 @@ describe('the session is lost', () => {
   })
 })
 
-describe('the session is kept', () => {
-  it('`resubscribe: "always"` sends it with Retain Handling 1, or 2 where 2 was asked', async () => {
-    const world = await steady(always, willing(false))
-    await subscribe(
-      world,
-      ['a', 'b', 'c'].map((filter, index) => ({ filter, retainHandling: index as 0 | 1 | 2 })),
-    )
-    const peer = await again(world, willing(true))
-    const sent = peer.all('subscribe').map(({ subscriptions }) => subscriptions)
-    expect(sent).toMatchObject([
-      [1, 1, 2].map((retainHandling, index) => ({ filter: 'abc'[index], retainHandling })),
-    ])
-    // What is refused then is gone, as after a loss.
-    await again(world, refusing(['a'], true))
-    await again(world, willing(true))
-    expect(subscribes(world)).toEqual(['b c'])
-  })
+it('the session is kept: `resubscribe: "always"` sends it with Retain Handling 1, or 2 where 2 was asked', async () => {
+  const world = await steady(always, willing(false))
+  await subscribe(
+    world,
+    ['a', 'b', 'c'].map((filter, index) => ({ filter, retainHandling: index as 0 | 1 | 2 })),
+  )
+  const peer = await again(world, willing(true))
+  const sent = peer.all('subscribe').map(({ subscriptions }) => subscriptions)
+  expect(sent).toMatchObject([
+    [1, 1, 2].map((retainHandling, index) => ({ filter: 'abc'[index], retainHandling })),
+  ])
+  // What is refused then is gone, as after a loss.
+  await again(world, refusing(['a'], true))
+  await again(world, willing(true))
+  expect(subscribes(world)).toEqual(['b c'])
+})
 
-  it('a SUBSCRIBE that brings back a lost session and has no answer is made good on the next connection', async () => {
-    const { world } = await reading(['a'])
-    await again(world, forgets())
-    expect(subscribes(world)).toEqual(['a'])
-    // The server kept the session that began there, but may not have seen the SUBSCRIBE.
-    await again(world, willing(true))
-    expect(subscribes(world)).toEqual(['a'])
-    await again(world, willing(true))
-    expect(subscribes(world)).toEqual([])
-  })
+it('the session is kept: a SUBSCRIBE that brings back a lost session and has no answer is made good on the next connection', async () => {
+  const { world } = await reading(['a'])
+  await again(world, forgets())
+  expect(subscribes(world)).toEqual(['a'])
+  // The server kept the session that began there, but may not have seen the SUBSCRIBE.
+  await again(world, willing(true))
+  expect(subscribes(world)).toEqual(['a'])
+  await again(world, willing(true))
+  expect(subscribes(world)).toEqual([])
 })
 
 it('a flapping link carries each filter at most once per connection, and nothing piles up, whatever the answers', async () => {
@@ -215,43 +213,41 @@ it('a flapping link carries each filter at most once per connection, and nothing
   expect(subscribes(world)).toEqual([])
 })
 
-describe('`resubscribe: "always"` on a session that goes on', () => {
-  it('a filter that is refused now ends on the server too: what the session still sends for it goes to no other reader', async () => {
-    const { world, subscriptions } = await reading(['a/b', 'a/#'], always)
-    const [narrow, wide] = subscriptions as [Subscription, Subscription]
-    const identifiers = world.peer
-      .all('subscribe')
-      .map(({ properties }) => properties.subscriptionIdentifiers ?? [])
-    const end = read(narrow)
-    await again(world, (packet) =>
-      packet.type === 'unsubscribe' ? undefined : refusing(['a/b'], true)(packet),
-    )
-    expect(end).toMatchObject({ end: failed(refused) })
-    expect(world.peer.all('unsubscribe')).toMatchObject([{ filters: ['a/b'] }])
-    for (const [index, subscriptionIdentifiers] of identifiers.entries()) {
-      const properties = { subscriptionIdentifiers }
-      await world.send(publish('a/b', ['narrow', 'wide'][index] ?? '', index + 1, { properties }))
-    }
-    expect(takenTexts(wide)).toEqual(['wide'])
-    await world.clock.advance(100)
-    expect(acks(world)).toEqual(['puback 1', 'puback 2'])
-    await answer(world, 'unsubscribe', 0)
-    await again(world, willing(true))
-    expect(subscribes(world)).toEqual(['a/#'])
-  })
+it('`resubscribe: "always"`: a filter that is refused now ends on the server too: what the session still sends for it goes to no other reader', async () => {
+  const { world, subscriptions } = await reading(['a/b', 'a/#'], always)
+  const [narrow, wide] = subscriptions as [Subscription, Subscription]
+  const identifiers = world.peer
+    .all('subscribe')
+    .map(({ properties }) => properties.subscriptionIdentifiers ?? [])
+  const end = read(narrow)
+  await again(world, (packet) =>
+    packet.type === 'unsubscribe' ? undefined : refusing(['a/b'], true)(packet),
+  )
+  expect(end).toMatchObject({ end: failed(refused) })
+  expect(world.peer.all('unsubscribe')).toMatchObject([{ filters: ['a/b'] }])
+  for (const [index, subscriptionIdentifiers] of identifiers.entries()) {
+    const properties = { subscriptionIdentifiers }
+    await world.send(publish('a/b', ['narrow', 'wide'][index] ?? '', index + 1, { properties }))
+  }
+  expect(takenTexts(wide)).toEqual(['wide'])
+  await world.clock.advance(100)
+  expect(acks(world)).toEqual(['puback 1', 'puback 2'])
+  await answer(world, 'unsubscribe', 0)
+  await again(world, willing(true))
+  expect(subscribes(world)).toEqual(['a/#'])
+})
 
-  it('so does what the new server says it does not have; what does not fit it cannot be told, and is dropped when it comes', async () => {
-    const long = 'x'.repeat(100)
-    const { world, readings } = await reading([long, 'a/+'], always)
-    const [large, wild] = readings()
-    await again(world, willing(true, { maximumPacketSize: 64, wildcardSubscriptionAvailable: 0 }))
-    expect(large?.end).toMatchObject(failed({ code: 'ERR_PACKET_TOO_LARGE' }))
-    expect(wild?.end).toMatchObject(failed({ code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' }))
-    expect(world.peer.all('unsubscribe')).toMatchObject([{ filters: ['a/+'] }])
-    await world.send(publish(long, 'late', 1))
-    await world.clock.advance(100)
-    expect([acks(world), world.seen('unclaimed')]).toEqual([['puback 1'], []])
-  })
+it('`resubscribe: "always"`: so does what the new server says it does not have; what does not fit it cannot be told, and is dropped when it comes', async () => {
+  const long = 'x'.repeat(100)
+  const { world, readings } = await reading([long, 'a/+'], always)
+  const [large, wild] = readings()
+  await again(world, willing(true, { maximumPacketSize: 64, wildcardSubscriptionAvailable: 0 }))
+  expect(large?.end).toMatchObject(failed({ code: 'ERR_PACKET_TOO_LARGE' }))
+  expect(wild?.end).toMatchObject(failed({ code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' }))
+  expect(world.peer.all('unsubscribe')).toMatchObject([{ filters: ['a/+'] }])
+  await world.send(publish(long, 'late', 1))
+  await world.clock.advance(100)
+  expect([acks(world), world.seen('unclaimed')]).toEqual([['puback 1'], []])
 })
 
 const never = { outbound: { poisonAfter: Number.POSITIVE_INFINITY } }
@@ -261,22 +257,6 @@ const repeats = (...texts: string[]) =>
   texts.map((text, index) => `publish t=${text} q1 #${index + 1} dup`)
 
 describe('several in flight', () => {
-  it('PUBREL in the order of PUBREC, PUBLISH in the order of the calls, then what is new [MQTT-4.6.0-1] [MQTT-4.6.0-4]', async () => {
-    const world = await steady()
-    for (const [index, qos] of ([1, 2, 2, 1, 2, 2] as const).entries())
-      send(world, qos, `m${index + 1}`)
-    // One comes twice, which changes nothing about the order.
-    await world.send(ack('pubrec', 5), ack('pubrec', 2), ack('puback', 4), ack('pubrec', 5))
-    await lose(world)
-    send(world, 1, 'new')
-    const peer = await comeBack(world)
-    expect(carried(peer)).toEqual([
-      ...['pubrel #5', 'pubrel #2'],
-      ...['publish t=m1 q1 #1 dup', 'publish t=m3 q2 #3 dup', 'publish t=m6 q2 #6 dup'],
-      expect.stringMatching(/^publish t=new q1 #\d+$/),
-    ])
-  })
-
   it('the order stays over several connections, each cut in the middle of the replay', async () => {
     const world = await steady(never)
     send(world, 1, 'a', 'b', 'c', 'd')
@@ -377,27 +357,6 @@ it('out of order: each call gets its own result, before and after the drop', asy
     if (reasonCode !== undefined)
       await expect(calls[index]).resolves.toMatchObject({ packetId: index + 1, reasonCode })
   expect(await refused).toMatchObject({ reasonCode: 0x87, outcome: 'refused' })
-})
-
-describe('wrong', () => {
-  const connack = { type: 'connack', sessionPresent: true, reasonCode: 0 } as const
-  it.each([
-    ['PUBACK for QoS 2', 2, ack('puback', 1)],
-    ['a second CONNACK', 1, connack],
-  ] as const)(
-    '%s after the replay: close(0x82); the message is still ours, and goes out again',
-    async (_name, qos, packet) => {
-      const world = await steady()
-      const [one] = send(world, qos, 'one')
-      await world.settle()
-      const peer = await again(world)
-      await world.send(packet)
-      expect(peer.last('disconnect').reasonCode).toBe(0x82)
-      await world.clock.advance(10)
-      expect(carried(world.peer)).toEqual([`publish t=one q${qos} #1 dup`])
-      expect(await world.outcome(one as Promise<unknown>)).toEqual({ state: 'pending' })
-    },
-  )
 })
 
 it('the time of `ackTimeout` runs on over a drop: it is about the acknowledgement, not about the link', async () => {

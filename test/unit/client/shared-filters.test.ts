@@ -244,30 +244,28 @@ async function readers() {
   }
 }
 
-describe('retained messages of a server that sends them behind SUBACK, as mosquitto does', () => {
-  it('the next subscriber gets none of the first reader’s, once the habit is known', async () => {
-    const { world, seen, join, suback } = await readers()
-    await join()
-    await world.send(suback(0), retained('1'))
-    await join()
-    await world.send(suback(1))
-    await join()
-    await world.send(retained('2'), suback(2), retained('3'))
-    expect(seen).toEqual([['1'], ['2'], ['3']])
-  })
+it('retained messages behind SUBACK, as mosquitto sends them: the next subscriber gets none of the first reader’s, once the habit is known', async () => {
+  const { world, seen, join, suback } = await readers()
+  await join()
+  await world.send(suback(0), retained('1'))
+  await join()
+  await world.send(suback(1))
+  await join()
+  await world.send(retained('2'), suback(2), retained('3'))
+  expect(seen).toEqual([['1'], ['2'], ['3']])
+})
 
-  it('a SUBSCRIBE that leaves before they came takes them from nobody', async () => {
-    const { world, seen, join, suback } = await readers()
-    await join()
-    await world.send(suback(0))
-    await join()
-    await world.send(retained('1'), suback(1), retained('2'))
-    expect([seen[0]?.includes('1'), seen[0]?.includes('2'), seen[1]?.includes('2')]).toEqual([
-      true,
-      false,
-      true,
-    ])
-  })
+it('retained messages behind SUBACK, as mosquitto sends them: a SUBSCRIBE that leaves before they came takes them from nobody', async () => {
+  const { world, seen, join, suback } = await readers()
+  await join()
+  await world.send(suback(0))
+  await join()
+  await world.send(retained('1'), suback(1), retained('2'))
+  expect([seen[0]?.includes('1'), seen[0]?.includes('2'), seen[1]?.includes('2')]).toEqual([
+    true,
+    false,
+    true,
+  ])
 })
 
 it('[MQTT-3.8.4-2] retained messages of a server that sends them before SUBACK: each of several that wait gets its own', async () => {
@@ -287,23 +285,21 @@ it('a filter that has messages as they were published says nothing of the habit:
   expect(seen).toEqual([['1'], ['2']])
 })
 
-describe('retained messages of a server that sends them on both sides of SUBACK, as one does whose window is full', () => {
-  it('nobody misses any', async () => {
-    const { world, seen, join, suback } = await readers()
-    await join()
-    await world.send(retained('1'), suback(0), retained('2'))
-    await join()
-    await world.send(retained('3'), suback(1), retained('4'))
-    expect(seen[0]).toEqual(expect.arrayContaining(['1', '2', '3']))
-    expect(seen[1]).toEqual(expect.arrayContaining(['3', '4']))
-  })
+it('retained messages on both sides of SUBACK, as of a server whose window is full: nobody misses any', async () => {
+  const { world, seen, join, suback } = await readers()
+  await join()
+  await world.send(retained('1'), suback(0), retained('2'))
+  await join()
+  await world.send(retained('3'), suback(1), retained('4'))
+  expect(seen[0]).toEqual(expect.arrayContaining(['1', '2', '3']))
+  expect(seen[1]).toEqual(expect.arrayContaining(['3', '4']))
+})
 
-  it('a SUBSCRIBE that asks for none changes nothing', async () => {
-    const { world, seen, join, suback } = await readers()
-    await join()
-    await world.send(suback(0), retained('1'))
-    await join({ qos: 2, retainHandling: 2 })
-    await world.send(retained('2'), suback(1, 2), retained('3'))
-    expect(seen[0]).toEqual(['1', '2', '3'])
-  })
+it('retained messages on both sides of SUBACK, as of a server whose window is full: a SUBSCRIBE that asks for none changes nothing', async () => {
+  const { world, seen, join, suback } = await readers()
+  await join()
+  await world.send(suback(0), retained('1'))
+  await join({ qos: 2, retainHandling: 2 })
+  await world.send(retained('2'), suback(1, 2), retained('3'))
+  expect(seen[0]).toEqual(['1', '2', '3'])
 })

@@ -20,29 +20,27 @@ async function counting(options: ClientOptions = {}, rigOptions: RigOptions = {}
 const has = (rig: Rig, stats: Partial<Stats>): void =>
   expect(rig.client.stats()).toMatchObject(stats)
 
-describe('stats()', () => {
-  it('all zero and frozen while the option is off, whatever happens', async () => {
-    const rig = await counting({ stats: false })
-    await Promise.all([rig.client.publish('t', 'x', { qos: 1 }), rig.settle()])
-    await rig.again()
-    const stats = rig.client.stats()
-    expect(Object.entries(stats).filter(([, value]) => value)).toEqual([['failures', {}]])
-    expect([Object.isFrozen(stats), Object.isFrozen(stats.failures)]).toEqual([true, true])
-    const fields = Object.keys(new Rig({ stats: true }).client.stats()).sort()
-    expect(Object.keys(stats).sort()).toEqual(fields)
-  })
+it('stats(): all zero and frozen while the option is off, whatever happens', async () => {
+  const rig = await counting({ stats: false })
+  await Promise.all([rig.client.publish('t', 'x', { qos: 1 }), rig.settle()])
+  await rig.again()
+  const stats = rig.client.stats()
+  expect(Object.entries(stats).filter(([, value]) => value)).toEqual([['failures', {}]])
+  expect([Object.isFrozen(stats), Object.isFrozen(stats.failures)]).toEqual([true, true])
+  const fields = Object.keys(new Rig({ stats: true }).client.stats()).sort()
+  expect(Object.keys(stats).sort()).toEqual(fields)
+})
 
-  it('is a copy: it does not change any more, and nobody can change it', async () => {
-    const rig = new Rig({ stats: true })
-    const before = rig.client.stats()
-    // No code of a server can meet a prototype.
-    expect(Object.getPrototypeOf(before.failures)).toBeNull()
-    await rig.up()
-    expect(before.connects).toBe(0)
-    expect(() => Object.assign(rig.client.stats(), { connects: 5 })).toThrow(TypeError)
-    has(rig, { connects: 1 })
-    await rig.finish()
-  })
+it('stats(): is a copy: it does not change any more, and nobody can change it', async () => {
+  const rig = new Rig({ stats: true })
+  const before = rig.client.stats()
+  // No code of a server can meet a prototype.
+  expect(Object.getPrototypeOf(before.failures)).toBeNull()
+  await rig.up()
+  expect(before.connects).toBe(0)
+  expect(() => Object.assign(rig.client.stats(), { connects: 5 })).toThrow(TypeError)
+  has(rig, { connects: 1 })
+  await rig.finish()
 })
 
 describe('connections', () => {

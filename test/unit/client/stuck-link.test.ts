@@ -132,11 +132,12 @@ const Resizable = ArrayBuffer as unknown as new (
   options: { maxByteLength: number },
 ) => ArrayBuffer & { resize(size: number): void }
 
-describe('payloads on shared and resizable memory', () => {
-  it.each<[string, (size: number) => Uint8Array]>([
-    ['shared', (size) => new Uint8Array(new SharedArrayBuffer(size))],
-    ['resizable', (size) => new Uint8Array(new Resizable(size, { maxByteLength: 2 * size }))],
-  ])('%s: the transport gets memory of its own, at every size and QoS', async (_kind, make) => {
+it.each<[string, (size: number) => Uint8Array]>([
+  ['shared', (size) => new Uint8Array(new SharedArrayBuffer(size))],
+  ['resizable', (size) => new Uint8Array(new Resizable(size, { maxByteLength: 2 * size }))],
+])(
+  'payloads on shared and resizable memory: %s: the transport gets memory of its own, at every size and QoS',
+  async (_kind, make) => {
     const world = await stubbed()
     const sizes = [10, 40_000, 200_000]
     for (const size of sizes) {
@@ -151,21 +152,21 @@ describe('payloads on shared and resizable memory', () => {
       expect(buffer).toBeInstanceOf(ArrayBuffer)
       expect((buffer as ArrayBuffer & { resizable?: boolean }).resizable).not.toBe(true)
     }
-  })
+  },
+)
 
-  it('one that shrinks while it is sent ends the link', async () => {
-    const world = await stubbed()
-    world.stub.takes = false
-    const memory = new Resizable(300_000, { maxByteLength: 300_000 })
-    const call = watched(world.client.publish('a', new Uint8Array(memory)))
-    await world.settle()
-    memory.resize(100_000)
-    world.stub.release()
-    await world.settle()
-    expect(call.error).toMatchObject({ outcome: 'unknown' })
-    expect(await world.client.closed).toMatchObject({
-      message: expect.stringContaining('length') as string,
-    })
+it('payloads on shared and resizable memory: one that shrinks while it is sent ends the link', async () => {
+  const world = await stubbed()
+  world.stub.takes = false
+  const memory = new Resizable(300_000, { maxByteLength: 300_000 })
+  const call = watched(world.client.publish('a', new Uint8Array(memory)))
+  await world.settle()
+  memory.resize(100_000)
+  world.stub.release()
+  await world.settle()
+  expect(call.error).toMatchObject({ outcome: 'unknown' })
+  expect(await world.client.closed).toMatchObject({
+    message: expect.stringContaining('length') as string,
   })
 })
 

@@ -30,46 +30,44 @@ const refused = { code: 'ERR_SUBSCRIBE_REFUSED', outcome: 'refused', fault: 'rem
 const grants = ({ granted }: Subscription) =>
   granted.map(({ filter, reasonCode }) => `${filter} ${reasonCode}`)
 
-describe('what leaves', () => {
-  it('[MQTT-3.9.3-1] a list is one packet, options per filter, codes mapped by position', async () => {
-    const world = await connected()
-    const filters: Filters = [
-      'a',
-      { filter: 'b', qos: 2, noLocal: true },
-      { filter: 'c/#', retainHandling: 1 },
-    ]
-    const promise = world.client.subscribe(filters, { qos: 1 })
-    await world.settle()
-    const defaults = { qos: 1, noLocal: false, retainAsPublished: false, retainHandling: 0 }
-    expect(world.peer.all('subscribe').map(({ subscriptions }) => subscriptions)).toEqual([
-      [
-        { ...defaults, filter: 'a' },
-        { ...defaults, filter: 'b', qos: 2, noLocal: true },
-        { ...defaults, filter: 'c/#', retainHandling: 1 },
-      ],
-    ])
-    await answer(world, 'subscribe', 1, 2, 0)
-    expect(grants(await promise)).toEqual(['a 1', 'b 2', 'c/# 0'])
-  })
+it('[MQTT-3.9.3-1] a list is one packet, options per filter, codes mapped by position', async () => {
+  const world = await connected()
+  const filters: Filters = [
+    'a',
+    { filter: 'b', qos: 2, noLocal: true },
+    { filter: 'c/#', retainHandling: 1 },
+  ]
+  const promise = world.client.subscribe(filters, { qos: 1 })
+  await world.settle()
+  const defaults = { qos: 1, noLocal: false, retainAsPublished: false, retainHandling: 0 }
+  expect(world.peer.all('subscribe').map(({ subscriptions }) => subscriptions)).toEqual([
+    [
+      { ...defaults, filter: 'a' },
+      { ...defaults, filter: 'b', qos: 2, noLocal: true },
+      { ...defaults, filter: 'c/#', retainHandling: 1 },
+    ],
+  ])
+  await answer(world, 'subscribe', 1, 2, 0)
+  expect(grants(await promise)).toEqual(['a 1', 'b 2', 'c/# 0'])
+})
 
-  it('also seen: brokers that limit the filters of one SUBSCRIBE: more filters than maxFiltersPerSubscribe: several packets, one identifier, one answer for the caller', async () => {
-    const world = await connected({ maxFiltersPerSubscribe: 2 })
-    const promise = world.client.subscribe(['a', 'b', 'c', 'd', 'e'], { qos: 1 })
-    await world.settle()
-    expect(subscribes(world)).toEqual(['a b', 'c d', 'e'])
-    const [first = 0, second = 0, third = 0] = ids(world)
-    expect(new Set(ids(world)).size).toBe(3)
-    const identifiers = world.peer
-      .all('subscribe')
-      .flatMap(({ properties }) => properties.subscriptionIdentifiers ?? [])
-    expect(new Set(identifiers).size).toBe(1)
-    // Answered in another order.
-    await world.send({ type: 'suback', packetId: third, reasonCodes: [0] })
-    await world.send({ type: 'suback', packetId: first, reasonCodes: [1, 0x87] })
-    expect(await world.outcome(promise)).toEqual({ state: 'pending' })
-    await world.send({ type: 'suback', packetId: second, reasonCodes: [1, 1] })
-    expect(grants(await promise)).toEqual(['a 1', 'b 135', 'c 1', 'd 1', 'e 0'])
-  })
+it('also seen: brokers that limit the filters of one SUBSCRIBE: more filters than maxFiltersPerSubscribe: several packets, one identifier, one answer for the caller', async () => {
+  const world = await connected({ maxFiltersPerSubscribe: 2 })
+  const promise = world.client.subscribe(['a', 'b', 'c', 'd', 'e'], { qos: 1 })
+  await world.settle()
+  expect(subscribes(world)).toEqual(['a b', 'c d', 'e'])
+  const [first = 0, second = 0, third = 0] = ids(world)
+  expect(new Set(ids(world)).size).toBe(3)
+  const identifiers = world.peer
+    .all('subscribe')
+    .flatMap(({ properties }) => properties.subscriptionIdentifiers ?? [])
+  expect(new Set(identifiers).size).toBe(1)
+  // Answered in another order.
+  await world.send({ type: 'suback', packetId: third, reasonCodes: [0] })
+  await world.send({ type: 'suback', packetId: first, reasonCodes: [1, 0x87] })
+  expect(await world.outcome(promise)).toEqual({ state: 'pending' })
+  await world.send({ type: 'suback', packetId: second, reasonCodes: [1, 1] })
+  expect(grants(await promise)).toEqual(['a 1', 'b 135', 'c 1', 'd 1', 'e 0'])
 })
 
 it('a wrong filter: subscription() throws at once, and leaves nothing behind', async () => {
@@ -281,33 +279,31 @@ it('offline: subscribed, unsubscribed and subscribed again: only the last leaves
   expect(await first.next()).toBeUndefined()
 })
 
-describe('answers that cross', () => {
-  it('the first SUBSCRIBE is refused, that of a joiner granted: only the joiner gets messages', async () => {
-    const world = await connected({}, silent)
-    const first = quiet(world.client.subscribe('a'))
-    await world.settle()
-    const { packetId } = world.peer.last('subscribe')
-    const second = quiet(world.client.subscribe('a', { qos: 1 }))
-    await world.settle()
-    await world.send({ type: 'suback', packetId, reasonCodes: [0x97] })
-    await answer(world, 'subscribe', 1)
-    expect(await world.outcome(first)).toMatchObject({ state: 'rejected' })
-    await world.send(publish('a', 'x', 1))
-    expect(takenTexts(await second)).toEqual(['x'])
-    expect(unsubscribes(world)).toEqual([])
-  })
+it('answers that cross: the first SUBSCRIBE is refused, that of a joiner granted: only the joiner gets messages', async () => {
+  const world = await connected({}, silent)
+  const first = quiet(world.client.subscribe('a'))
+  await world.settle()
+  const { packetId } = world.peer.last('subscribe')
+  const second = quiet(world.client.subscribe('a', { qos: 1 }))
+  await world.settle()
+  await world.send({ type: 'suback', packetId, reasonCodes: [0x97] })
+  await answer(world, 'subscribe', 1)
+  expect(await world.outcome(first)).toMatchObject({ state: 'rejected' })
+  await world.send(publish('a', 'x', 1))
+  expect(takenTexts(await second)).toEqual(['x'])
+  expect(unsubscribes(world)).toEqual([])
+})
 
-  it('an UNSUBACK refusal after the loop was left: messages do not pile up', async () => {
-    const world = await agreed({}, silent)
-    const call = world.client.subscribe('a', { qos: 1 })
-    await world.settle()
-    await answer(world, 'subscribe', 0)
-    await (await call)[Symbol.asyncDispose]()
-    await world.settle()
-    await answer(world, 'unsubscribe', 0x87)
-    await world.send(publish('a', 'x', 1))
-    expect(acks(world)).toEqual(['puback 1'])
-  })
+it('answers that cross: an UNSUBACK refusal after the loop was left: messages do not pile up', async () => {
+  const world = await agreed({}, silent)
+  const call = world.client.subscribe('a', { qos: 1 })
+  await world.settle()
+  await answer(world, 'subscribe', 0)
+  await (await call)[Symbol.asyncDispose]()
+  await world.settle()
+  await answer(world, 'unsubscribe', 0x87)
+  await world.send(publish('a', 'x', 1))
+  expect(acks(world)).toEqual(['puback 1'])
 })
 
 it('onDrop detaches: the message that came is kept for the next subscription as well', async () => {

@@ -324,45 +324,41 @@ describe('single values', () => {
   })
 })
 
-describe('bytes', () => {
-  it.each([
-    ['a view', Uint8Array.of(9, 1, 2, 9).subarray(1, 3), [1, 2]],
-    ['a view of other numbers', Uint16Array.of(0x0201), [1, 2]],
-    ['a DataView', new DataView(Uint8Array.of(1, 2, 3).buffer, 1), [2, 3]],
-    ['a buffer', Uint8Array.of(4, 5).buffer, [4, 5]],
-    ['a Buffer, which is a view of the pool', Buffer.from([1, 2, 3]), [1, 2, 3]],
-    ['text', 'é', [0xc3, 0xa9]],
-  ])('copies %s', (_what, given, expected) => {
-    const parsed = bytes(given, 'p')
-    viewBytes(given)?.fill(0)
-    expect([...parsed]).toEqual(expected)
-    if (typeof given !== 'string') expect(parsed.buffer.byteLength).toBe(expected.length)
-  })
-
-  it('viewBytes stays in place', () => {
-    const source = Uint8Array.of(9, 1, 2, 9)
-    const view = viewBytes(new DataView(source.buffer, 1, 2))
-    source[1] = 7
-    expect([...(view ?? [])]).toEqual([7, 2])
-    expect(viewBytes(source)).toBe(source)
-    expect(viewBytes('text')).toBeUndefined()
-  })
+it.each([
+  ['a view', Uint8Array.of(9, 1, 2, 9).subarray(1, 3), [1, 2]],
+  ['a view of other numbers', Uint16Array.of(0x0201), [1, 2]],
+  ['a DataView', new DataView(Uint8Array.of(1, 2, 3).buffer, 1), [2, 3]],
+  ['a buffer', Uint8Array.of(4, 5).buffer, [4, 5]],
+  ['a Buffer, which is a view of the pool', Buffer.from([1, 2, 3]), [1, 2, 3]],
+  ['text', 'é', [0xc3, 0xa9]],
+])('bytes: copies %s', (_what, given, expected) => {
+  const parsed = bytes(given, 'p')
+  viewBytes(given)?.fill(0)
+  expect([...parsed]).toEqual(expected)
+  if (typeof given !== 'string') expect(parsed.buffer.byteLength).toBe(expected.length)
 })
 
-describe('user properties', () => {
-  it('order, duplicates and empty text are kept; the pairs are copies', () => {
-    const pairs = () => ['b=', '=x', 'b='].map((pair) => pair.split('=') as [string, string])
-    const given = pairs()
-    const parsed = userProperties(given, 'p')
-    for (const pair of given) pair[0] = 'changed'
-    expect(parsed).toEqual(pairs())
-  })
+it('bytes: viewBytes stays in place', () => {
+  const source = Uint8Array.of(9, 1, 2, 9)
+  const view = viewBytes(new DataView(source.buffer, 1, 2))
+  source[1] = 7
+  expect([...(view ?? [])]).toEqual([7, 2])
+  expect(viewBytes(source)).toBe(source)
+  expect(viewBytes('text')).toBeUndefined()
+})
 
-  it('anything else names its place', () => {
-    expect(refusal(userProperties, { a: 'b' })).toMatchObject({ option: 'a.b' })
-    for (const pair of [['a'], ['a', 'b', 'c'], ['a', 5], [null, 'b'], 'ab', undefined])
-      expect(refusal(userProperties, [['x', 'y'], pair])).toMatchObject({ option: 'a.b[1]' })
-  })
+it('user properties: order, duplicates and empty text are kept; the pairs are copies', () => {
+  const pairs = () => ['b=', '=x', 'b='].map((pair) => pair.split('=') as [string, string])
+  const given = pairs()
+  const parsed = userProperties(given, 'p')
+  for (const pair of given) pair[0] = 'changed'
+  expect(parsed).toEqual(pairs())
+})
+
+it('user properties: anything else names its place', () => {
+  expect(refusal(userProperties, { a: 'b' })).toMatchObject({ option: 'a.b' })
+  for (const pair of [['a'], ['a', 'b', 'c'], ['a', 5], [null, 'b'], 'ab', undefined])
+    expect(refusal(userProperties, [['x', 'y'], pair])).toMatchObject({ option: 'a.b[1]' })
 })
 
 describe('objects', () => {

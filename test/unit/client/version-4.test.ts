@@ -178,34 +178,32 @@ describe('subscribing', () => {
   })
 })
 
-describe('receiving', () => {
-  it('it cannot say no: a refused message is acknowledged plainly, with two bytes', async () => {
-    const world = await agreed(four)
-    const subscription = await subscribe(world, 't', { qos: 2, ack: 'manual' })
-    await world.send(publish('t', 'one', 1), publish('t', 'two', 2, { qos: 2 }))
-    const at = world.peer.bytes.length
-    expect([taken(subscription).ack(0x80), taken(subscription).ack(0x97)]).toEqual([true, true])
-    await world.settle()
-    expect(world.peer.bytes.slice(at)).toEqual([0x40, 2, 0, 1, 0x50, 2, 0, 2])
-    await world.sendBytes('62 02 00 02')
-    expect(world.peer.bytes.slice(at + 8)).toEqual([0x70, 2, 0, 2])
-  })
+it('receiving: it cannot say no: a refused message is acknowledged plainly, with two bytes', async () => {
+  const world = await agreed(four)
+  const subscription = await subscribe(world, 't', { qos: 2, ack: 'manual' })
+  await world.send(publish('t', 'one', 1), publish('t', 'two', 2, { qos: 2 }))
+  const at = world.peer.bytes.length
+  expect([taken(subscription).ack(0x80), taken(subscription).ack(0x97)]).toEqual([true, true])
+  await world.settle()
+  expect(world.peer.bytes.slice(at)).toEqual([0x40, 2, 0, 1, 0x50, 2, 0, 2])
+  await world.sendBytes('62 02 00 02')
+  expect(world.peer.bytes.slice(at + 8)).toEqual([0x70, 2, 0, 2])
+})
 
-  it('there is no Receive Maximum: a slow reader gets more than our 256, in order, and nothing is lost', async () => {
-    const world = await agreed(four)
-    const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual', buffer: 5 })
-    const expected = times(300, (index) => `${index}`)
-    await world.send(...expected.map((text, index) => publish('t', text, index + 1)))
-    expect(world.client.state).toBe('connected')
-    const texts: string[] = []
-    for (let message = subscription.read(); message !== undefined; message = subscription.read()) {
-      texts.push(message.text())
-      message.ack()
-      await world.settle()
-    }
-    expect(texts).toEqual(expected)
-    expect(acks(world)).toHaveLength(300)
-  })
+it('receiving: there is no Receive Maximum: a slow reader gets more than our 256, in order, and nothing is lost', async () => {
+  const world = await agreed(four)
+  const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual', buffer: 5 })
+  const expected = times(300, (index) => `${index}`)
+  await world.send(...expected.map((text, index) => publish('t', text, index + 1)))
+  expect(world.client.state).toBe('connected')
+  const texts: string[] = []
+  for (let message = subscription.read(); message !== undefined; message = subscription.read()) {
+    texts.push(message.text())
+    message.ack()
+    await world.settle()
+  }
+  expect(texts).toEqual(expected)
+  expect(acks(world)).toHaveLength(300)
 })
 
 const clean: ClientOptions = { protocolVersion: 4 }
@@ -247,32 +245,30 @@ describe('a clean session', () => {
   })
 })
 
-describe('a durable session', () => {
-  it('goes on: PUBLISH with DUP, byte for byte, PUBREL in the order of PUBREC', async () => {
-    const world = await steady(kept)
-    send(world, 1, 'a')
-    send(world, 2, 'b', 'c', 'd')
-    await world.sendBytes('50 02 00 04', '50 02 00 02')
-    const first = publishFrames(world.peer)
-    const peer = await again(world)
-    expect(carried(peer)).toEqual([
-      'pubrel #4',
-      'pubrel #2',
-      'publish t=a q1 #1 dup',
-      'publish t=c q2 #3 dup',
-    ])
-    expect(publishFrames(peer).map(({ rest }) => rest)).toEqual([first[0]?.rest, first[2]?.rest])
-  })
+it('a durable session: goes on: PUBLISH with DUP, byte for byte, PUBREL in the order of PUBREC', async () => {
+  const world = await steady(kept)
+  send(world, 1, 'a')
+  send(world, 2, 'b', 'c', 'd')
+  await world.sendBytes('50 02 00 04', '50 02 00 02')
+  const first = publishFrames(world.peer)
+  const peer = await again(world)
+  expect(carried(peer)).toEqual([
+    'pubrel #4',
+    'pubrel #2',
+    'publish t=a q1 #1 dup',
+    'publish t=c q2 #3 dup',
+  ])
+  expect(publishFrames(peer).map(({ rest }) => rest)).toEqual([first[0]?.rest, first[2]?.rest])
+})
 
-  it('never expires by itself: 3.1.1 has no Session Expiry Interval', async () => {
-    const world = await steady(kept)
-    send(world, 1, 'one')
-    await world.settle()
-    world.answer = () => undefined
-    await lose(world)
-    await world.clock.advance(3_600_000)
-    expect(world.seen('sessionlost')).toEqual([])
-  })
+it('a durable session: never expires by itself: 3.1.1 has no Session Expiry Interval', async () => {
+  const world = await steady(kept)
+  send(world, 1, 'one')
+  await world.settle()
+  world.answer = () => undefined
+  await lose(world)
+  await world.clock.advance(3_600_000)
+  expect(world.seen('sessionlost')).toEqual([])
 })
 
 const resumable: ClientOptions = { clientId: 'c', cleanStart: false }
