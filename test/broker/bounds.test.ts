@@ -192,57 +192,56 @@ it('a message for many: is memory of its own for each: what one receiver writes 
   ).toEqual(['publish', 'publish'])
 })
 
-describe('packets that leave together', () => {
-  it('what one read caused is one write to each client, in order', async () => {
-    const { join, clock } = world()
-    const [reader, client] = [await join('reader'), await join('a')]
-    await reader.subscribe({ filter: '#', qos: 1 })
-    let chunks = 0
-    const real = reader.chunk.bind(reader)
-    reader.chunk = (bytes) => {
-      chunks++
-      real(bytes)
-    }
-    const ids = Array.from({ length: 10 }, (_, index) => index + 1)
-    const publishes = ids.map((packetId) => ({
-      type: 'publish' as const,
-      topic: String(packetId),
-      qos: 1 as const,
-      packetId,
-    }))
-    const answers = await client.send(...publishes, { type: 'pingreq' })
-    expect(answers.map((packet) => ('packetId' in packet ? packet.packetId : packet.type))).toEqual(
-      [...ids, 'pingresp'],
-    )
-    await clock.settle()
-    expect([chunks, reader.takeMessages()]).toEqual([1, publishes.map(({ topic }) => `${topic} `)])
-  })
+it('what one read caused is one write to each client, in order', async () => {
+  const { join, clock } = world()
+  const [reader, client] = [await join('reader'), await join('a')]
+  await reader.subscribe({ filter: '#', qos: 1 })
+  let chunks = 0
+  const real = reader.chunk.bind(reader)
+  reader.chunk = (bytes) => {
+    chunks++
+    real(bytes)
+  }
+  const ids = Array.from({ length: 10 }, (_, index) => index + 1)
+  const publishes = ids.map((packetId) => ({
+    type: 'publish' as const,
+    topic: String(packetId),
+    qos: 1 as const,
+    packetId,
+  }))
+  const answers = await client.send(...publishes, { type: 'pingreq' })
+  expect(answers.map((packet) => ('packetId' in packet ? packet.packetId : packet.type))).toEqual([
+    ...ids,
+    'pingresp',
+  ])
+  await clock.settle()
+  expect([chunks, reader.takeMessages()]).toEqual([1, publishes.map(({ topic }) => `${topic} `)])
+})
 
-  it('what was said before the end is said before the end', async () => {
-    const { join, broker } = world()
-    const client = await join('a')
-    const packets = await client.send(
-      { type: 'pingreq' },
-      { type: 'pingreq' },
-      { type: 'connect', clientId: 'b' },
-    )
-    expect(packets.map(({ type }) => type)).toEqual(['pingresp', 'pingresp', 'disconnect'])
-    expect([client.ended, broker.clients.size]).toEqual([{ cause: undefined }, 0])
-  })
+it('what was said before the end is said before the end', async () => {
+  const { join, broker } = world()
+  const client = await join('a')
+  const packets = await client.send(
+    { type: 'pingreq' },
+    { type: 'pingreq' },
+    { type: 'connect', clientId: 'b' },
+  )
+  expect(packets.map(({ type }) => type)).toEqual(['pingresp', 'pingresp', 'disconnect'])
+  expect([client.ended, broker.clients.size]).toEqual([{ cause: undefined }, 0])
+})
 
-  it('the end of the outermost batch writes everything, once and in order', () => {
-    const batch = new WriteBatch()
-    const written: string[] = []
-    batch.begin()
-    batch.add({ flush: () => written.push('a') })
-    batch.begin()
-    batch.add({ flush: () => written.push('b') })
-    batch.end()
-    expect([written, batch.isOpen]).toEqual([[], true])
-    batch.end()
-    expect([written, batch.isOpen]).toEqual([['a', 'b'], false])
-    batch.begin()
-    batch.end()
-    expect(written).toEqual(['a', 'b'])
-  })
+it('the end of the outermost batch writes everything, once and in order', () => {
+  const batch = new WriteBatch()
+  const written: string[] = []
+  batch.begin()
+  batch.add({ flush: () => written.push('a') })
+  batch.begin()
+  batch.add({ flush: () => written.push('b') })
+  batch.end()
+  expect([written, batch.isOpen]).toEqual([[], true])
+  batch.end()
+  expect([written, batch.isOpen]).toEqual([['a', 'b'], false])
+  batch.begin()
+  batch.end()
+  expect(written).toEqual(['a', 'b'])
 })

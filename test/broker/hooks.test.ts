@@ -481,63 +481,61 @@ describe('a hook that fails is reported', () => {
   })
 })
 
-describe('authorizeDelivery', () => {
-  it('keeps a message from one receiver and not from another', async () => {
-    const scene =
-      '> PX1:secret=kept; a> S:1:#:0; a< SA:1:0 PX:secret=kept; b> S:1:#:0; b< SA:1:0; ' +
-      '> P:secret=0 P1:secret=1 P2:secret=2 P1:open=x; a< P:secret=0 P:secret=1 P:secret=2 P:open=x; b< P:open=x'
-    const { broker } = await play(scene, 5, {
-      authorizeDelivery: ({ clientId }, { topic }) =>
-        clientId === 'b' && topic === 'secret' ? 'discard' : true,
-    })
-    const discarded = ['a', 'b'].map((name) => broker.sessions.get(name)?.discarded)
-    expect([discarded, broker.hookErrors]).toEqual([[0, 4], []])
+it('authorizeDelivery: keeps a message from one receiver and not from another', async () => {
+  const scene =
+    '> PX1:secret=kept; a> S:1:#:0; a< SA:1:0 PX:secret=kept; b> S:1:#:0; b< SA:1:0; ' +
+    '> P:secret=0 P1:secret=1 P2:secret=2 P1:open=x; a< P:secret=0 P:secret=1 P:secret=2 P:open=x; b< P:open=x'
+  const { broker } = await play(scene, 5, {
+    authorizeDelivery: ({ clientId }, { topic }) =>
+      clientId === 'b' && topic === 'secret' ? 'discard' : true,
   })
+  const discarded = ['a', 'b'].map((name) => broker.sessions.get(name)?.discarded)
+  expect([discarded, broker.hookErrors]).toEqual([[0, 4], []])
+})
 
-  it.each([undefined, null, 0, 1, 'yes', {}])(
-    'anything but true and discard discards, and is reported: %j',
-    async (verdict) => {
-      const { client, broker } = await joined({ authorizeDelivery: () => verdict as never })
-      await client.subscribe('#')
-      broker.publish({ topic: 't', payload: 'x' })
-      expect(await client.messages()).toEqual([])
-      expect(broker.hookErrors).toMatchObject([{ hook: 'authorizeDelivery' }])
-    },
-  )
-
-  it('is awaited in order, and asked again on the next connection', async () => {
-    const waiting: ((verdict: true | 'discard') => void)[] = []
-    const asked: string[] = []
-    const { client, join, broker, clock } = await joined(
-      {
-        authorizeDelivery: (_client, { payload }) => {
-          asked.push(text(payload))
-          return new Promise((resolve) => waiting.push(resolve))
-        },
-      },
-      durable,
-    )
-    const decide = async (verdict: true | 'discard'): Promise<void> => {
-      waiting.shift()?.(verdict)
-      await clock.settle()
-    }
+it.each([undefined, null, 0, 1, 'yes', {}])(
+  'authorizeDelivery: anything but true and discard discards, and is reported: %j',
+  async (verdict) => {
+    const { client, broker } = await joined({ authorizeDelivery: () => verdict as never })
     await client.subscribe('#')
-    for (const payload of ['1', '2', '3']) broker.publish({ topic: 't', payload, qos: 1 })
-    expect(asked).toEqual(['1'])
-    await decide(true)
-    expect([client.takeMessages(), asked]).toEqual([['t 1'], ['1', '2']])
-    await client.cut()
-    const again = await join('a', durable)
-    // What was sent is sent again without a question.
-    expect([again.takeMessages(), asked]).toEqual([['t 1'], ['1', '2', '2']])
-    // The answer for the lost connection counts no more.
-    await decide('discard')
-    expect(again.takeMessages()).toEqual([])
-    await decide(true)
-    await decide('discard')
-    expect(again.takeMessages()).toEqual(['t 2'])
-    expect(broker.sessions.get('a')).toMatchObject({ queued: 0, discarded: 1, inflight: 2 })
-  })
+    broker.publish({ topic: 't', payload: 'x' })
+    expect(await client.messages()).toEqual([])
+    expect(broker.hookErrors).toMatchObject([{ hook: 'authorizeDelivery' }])
+  },
+)
+
+it('authorizeDelivery: is awaited in order, and asked again on the next connection', async () => {
+  const waiting: ((verdict: true | 'discard') => void)[] = []
+  const asked: string[] = []
+  const { client, join, broker, clock } = await joined(
+    {
+      authorizeDelivery: (_client, { payload }) => {
+        asked.push(text(payload))
+        return new Promise((resolve) => waiting.push(resolve))
+      },
+    },
+    durable,
+  )
+  const decide = async (verdict: true | 'discard'): Promise<void> => {
+    waiting.shift()?.(verdict)
+    await clock.settle()
+  }
+  await client.subscribe('#')
+  for (const payload of ['1', '2', '3']) broker.publish({ topic: 't', payload, qos: 1 })
+  expect(asked).toEqual(['1'])
+  await decide(true)
+  expect([client.takeMessages(), asked]).toEqual([['t 1'], ['1', '2']])
+  await client.cut()
+  const again = await join('a', durable)
+  // What was sent is sent again without a question.
+  expect([again.takeMessages(), asked]).toEqual([['t 1'], ['1', '2', '2']])
+  // The answer for the lost connection counts no more.
+  await decide('discard')
+  expect(again.takeMessages()).toEqual([])
+  await decide(true)
+  await decide('discard')
+  expect(again.takeMessages()).toEqual(['t 2'])
+  expect(broker.sessions.get('a')).toMatchObject({ queued: 0, discarded: 1, inflight: 2 })
 })
 
 describe('events and views', () => {

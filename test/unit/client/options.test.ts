@@ -1,5 +1,5 @@
 /** Options of the client: what is refused, by name; the objects of the caller, which are read once and never written to; and options in combination. */
-import { describe, expect, it, test } from 'vitest'
+import { expect, it, test } from 'vitest'
 import { constant, exponential } from '../../../src/client/options/backoff.js'
 import type { ClientOptions } from '../../../src/client/options/index.js'
 import { MqttError } from '../../../src/errors.js'
@@ -113,98 +113,97 @@ const bad: readonly (readonly [option: string, ...values: unknown[]])[] = [
   ].map((pair) => ['userProperties', [pair]] as const),
 ]
 
-describe('wrong values are refused by name when the client is made', () => {
-  it.each(bad.flatMap(([option, ...values]) => values.map((value) => [option, value] as const)))(
-    '%s',
-    (option, value) => {
-      const names = option.replace('[0]', '').split('.')
-      // A will has a topic, or that is what is refused.
-      const around = (inner: unknown, name: string, at: number) => ({
-        ...(names[at - 1] === 'will' ? { topic: 'a' } : {}),
-        [name]: inner,
-      })
-      const error = refusal(names.reduceRight<unknown>(around, value))
-      expect(MqttError.is(error)).toBe(true)
-      // Some wrong values belong to a version to come.
-      expect(error.code).toMatch(/^ERR_(INVALID|UNSUPPORTED)_OPTION$/)
-      const isList = option.endsWith('userProperties') || option === 'serverReferences'
-      const named = isList ? expect.stringContaining(option) : option
-      expect(error).toMatchObject({ option: named, fault: 'local', outcome: 'not-sent' })
-      expect(error.message).toContain(option)
-      expect(error.message.length).toBeLessThan(1000)
-    },
-  )
+it.each(bad.flatMap(([option, ...values]) => values.map((value) => [option, value] as const)))(
+  'refused by name: %s',
+  (option, value) => {
+    const names = option.replace('[0]', '').split('.')
+    // A will has a topic, or that is what is refused.
+    const around = (inner: unknown, name: string, at: number) => ({
+      ...(names[at - 1] === 'will' ? { topic: 'a' } : {}),
+      [name]: inner,
+    })
+    const error = refusal(names.reduceRight<unknown>(around, value))
+    expect(MqttError.is(error)).toBe(true)
+    // Some wrong values belong to a version to come.
+    expect(error.code).toMatch(/^ERR_(INVALID|UNSUPPORTED)_OPTION$/)
+    const isList = option.endsWith('userProperties') || option === 'serverReferences'
+    const named = isList ? expect.stringContaining(option) : option
+    expect(error).toMatchObject({ option: named, fault: 'local', outcome: 'not-sent' })
+    expect(error.message).toContain(option)
+    expect(error.message.length).toBeLessThan(1000)
+  },
+)
 
-  it.each([{}, { clientId: '' }, { protocolVersion: 4 }])(
-    'a session to go on with needs a client id: %j [3.1.1: MQTT-3.1.3-7]',
-    (options) => {
-      const error = { code: 'ERR_INVALID_OPTION', option: 'clientId' }
-      expect(refusal({ cleanStart: false, ...options })).toMatchObject(error)
-    },
-  )
+it.each([{}, { clientId: '' }, { protocolVersion: 4 }])(
+  'refused by name: a session to go on with needs a client id: %j [3.1.1: MQTT-3.1.3-7]',
+  (options) => {
+    const error = { code: 'ERR_INVALID_OPTION', option: 'clientId' }
+    expect(refusal({ cleanStart: false, ...options })).toMatchObject(error)
+  },
+)
 
-  it.each([5, 'x', null, []])('options that are no object: %j', (options) => {
-    expect(refusal(options)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'options' })
-  })
+it.each([5, 'x', null, []])('refused by name: options that are no object: %j', (options) => {
+  expect(refusal(options)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'options' })
 })
 
-describe('unknown options', () => {
-  it.each<[option: string, nearest?: string]>([
-    ['clientID', 'clientId'],
-    ['keepalive', 'keepAlive'],
-    ['reconnectPeriod', 'reconnect'],
-    ['clean', 'cleanStart'],
-    ['rejectUnauthorized', 'tls.insecure of the endpoint'],
-    ['host', 'the URL'],
-    ['toString'],
-    ['qos'],
-    ['strictTopics'],
-    ['checkPayloadFormat'],
-    ['x'.repeat(100_000)],
-  ])('%#: %.20s is refused by name, with the one that is nearest', (option, nearest) => {
+it.each<[option: string, nearest?: string]>([
+  ['clientID', 'clientId'],
+  ['keepalive', 'keepAlive'],
+  ['reconnectPeriod', 'reconnect'],
+  ['clean', 'cleanStart'],
+  ['rejectUnauthorized', 'tls.insecure of the endpoint'],
+  ['host', 'the URL'],
+  ['toString'],
+  ['qos'],
+  ['strictTopics'],
+  ['checkPayloadFormat'],
+  ['x'.repeat(100_000)],
+])(
+  'unknown options: %#: %.20s is refused by name, with the one that is nearest',
+  (option, nearest) => {
     const error = refusal({ [option]: true })
     expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option })
     if (nearest === undefined) expect(error.message).not.toContain('did you mean')
     else expect(error.message).toContain(`; did you mean ${nearest}`)
     expect(error.message).toMatch(/^unknown option /)
     expect(error.message.length).toBeLessThan(400)
-  })
+  },
+)
 
-  it('inside another option the nearest name is one of that place; __proto__ as a key of its own is one too', () => {
-    expect(refusal({ will: { topc: 'a' } }).message).toBe(
-      'unknown option will.topc; did you mean topic?',
-    )
-    expect(refusal(JSON.parse('{"__proto__": {"keepAlive": 5}}'))).toMatchObject({
-      code: 'ERR_INVALID_OPTION',
-      option: '__proto__',
-    })
+it('unknown options: inside another option the nearest name is one of that place; __proto__ as a key of its own is one too', () => {
+  expect(refusal({ will: { topc: 'a' } }).message).toBe(
+    'unknown option will.topc; did you mean topic?',
+  )
+  expect(refusal(JSON.parse('{"__proto__": {"keepAlive": 5}}'))).toMatchObject({
+    code: 'ERR_INVALID_OPTION',
+    option: '__proto__',
   })
+})
 
-  it('what was given is shown where it is no secret, and bounded', () => {
-    expect(refusal({ keepAlive: '30' }).message).toBe(
-      'keepAlive must be a whole number from 0 to 65535 (seconds), or false, not "30"',
-    )
-    expect(refusal({ protocolVersion: 3 }).message).toBe(
-      'protocolVersion must be 5, 4 or "auto", not 3',
-    )
-    expect(refusal({ connectTimeout: 'x\n'.repeat(10_000) }).message.length).toBeLessThan(400)
-    for (const options of [
-      { username: 31_415 },
-      { password: 31_415 },
-      { clientId: 31_415 },
-      { will: { topic: 'a', payload: 31_415 } },
-    ])
-      expect(refusal(options).message).not.toContain('31')
-  })
+it('unknown options: what was given is shown where it is no secret, and bounded', () => {
+  expect(refusal({ keepAlive: '30' }).message).toBe(
+    'keepAlive must be a whole number from 0 to 65535 (seconds), or false, not "30"',
+  )
+  expect(refusal({ protocolVersion: 3 }).message).toBe(
+    'protocolVersion must be 5, 4 or "auto", not 3',
+  )
+  expect(refusal({ connectTimeout: 'x\n'.repeat(10_000) }).message.length).toBeLessThan(400)
+  for (const options of [
+    { username: 31_415 },
+    { password: 31_415 },
+    { clientId: 31_415 },
+    { will: { topic: 'a', payload: 31_415 } },
+  ])
+    expect(refusal(options).message).not.toContain('31')
+})
 
-  it('undefined counts as left out, whatever the name', async () => {
-    const world = await connected({
-      keepAlive: undefined,
-      will: undefined,
-      nonsense: undefined,
-    } as ClientOptions)
-    expect(world.peer.last('connect').keepAlive).toBe(30)
-  })
+it('unknown options: undefined counts as left out, whatever the name', async () => {
+  const world = await connected({
+    keepAlive: undefined,
+    will: undefined,
+    nonsense: undefined,
+  } as ClientOptions)
+  expect(world.peer.last('connect').keepAlive).toBe(30)
 })
 
 it('the objects of the caller: are never written to: everything works with frozen ones', async () => {

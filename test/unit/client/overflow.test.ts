@@ -43,39 +43,37 @@ async function overflowing(options: SubscribeOptions) {
   return { world, subscription, dropped }
 }
 
-describe('drop-oldest', () => {
-  it('QoS 0: keeps the newest, counts and tells the rest', async () => {
-    const { world, subscription, dropped } = await overflowing({ overflow: 'drop-oldest' })
-    await trickle(world, 3)
-    expect(subscription.dropped).toBe(0)
-    // The one that finds the buffer full comes in a later read than those that filled it.
-    await trickle(world, 7, 0, 4)
+it('drop-oldest: QoS 0: keeps the newest, counts and tells the rest', async () => {
+  const { world, subscription, dropped } = await overflowing({ overflow: 'drop-oldest' })
+  await trickle(world, 3)
+  expect(subscription.dropped).toBe(0)
+  // The one that finds the buffer full comes in a later read than those that filled it.
+  await trickle(world, 7, 0, 4)
+  expect(subscription.size).toBeLessThanOrEqual(4)
+  expect(dropped).toEqual(texts(1, subscription.dropped))
+  await world.clock.advance(1000)
+  expect(dropCount(world)).toBe(subscription.dropped)
+  expect(takenTexts(subscription)).toEqual(texts(subscription.dropped + 1, 7))
+})
+
+it('drop-oldest: after a burst the buffer comes down to its limit', async () => {
+  const { world, subscription } = await overflowing({ overflow: 'drop-oldest' })
+  await world.send(...quick('a', 10))
+  expect(subscription.size).toBe(10)
+  for (const text of [11, 12]) {
+    await trickle(world, text, 0, text)
     expect(subscription.size).toBeLessThanOrEqual(4)
-    expect(dropped).toEqual(texts(1, subscription.dropped))
-    await world.clock.advance(1000)
-    expect(dropCount(world)).toBe(subscription.dropped)
-    expect(takenTexts(subscription)).toEqual(texts(subscription.dropped + 1, 7))
-  })
+  }
+  expect(takenTexts(subscription).at(-1)).toBe('12')
+})
 
-  it('after a burst the buffer comes down to its limit', async () => {
-    const { world, subscription } = await overflowing({ overflow: 'drop-oldest' })
-    await world.send(...quick('a', 10))
-    expect(subscription.size).toBe(10)
-    for (const text of [11, 12]) {
-      await trickle(world, text, 0, text)
-      expect(subscription.size).toBeLessThanOrEqual(4)
-    }
-    expect(takenTexts(subscription).at(-1)).toBe('12')
-  })
-
-  it('bytes are bounded as well: as many go as must', async () => {
-    const limits = { buffer: 1000, bufferBytes: 2000 }
-    const { world, subscription } = await overflowing({ overflow: 'drop-oldest', ...limits })
-    for (let index = 0; index < 40; index++)
-      await world.send(publish('a', 'x'.repeat(index < 10 ? 100 : 900)))
-    expect(subscription.size).toBeLessThanOrEqual(3)
-    expect(subscription.dropped).toBe(40 - subscription.size)
-  })
+it('drop-oldest: bytes are bounded as well: as many go as must', async () => {
+  const limits = { buffer: 1000, bufferBytes: 2000 }
+  const { world, subscription } = await overflowing({ overflow: 'drop-oldest', ...limits })
+  for (let index = 0; index < 40; index++)
+    await world.send(publish('a', 'x'.repeat(index < 10 ? 100 : 900)))
+  expect(subscription.size).toBeLessThanOrEqual(3)
+  expect(subscription.dropped).toBe(40 - subscription.size)
 })
 
 it.each([0, 1] as const)('drop-newest at QoS %i: acknowledged in its turn', async (qos) => {
@@ -90,35 +88,33 @@ it.each([0, 1] as const)('drop-newest at QoS %i: acknowledged in its turn', asyn
   expect(acks(world)).toEqual(qos === 0 ? [] : pubacks(1, 7))
 })
 
-describe('backpressure, the default', () => {
-  it('QoS 1 is never dropped: acks wait, and the broker stops at Receive Maximum', async () => {
-    const { world, subscription } = await overflowing({ qos: 1 })
-    await trickle(world, 256, 1)
-    expect(world.peer.last('connect').properties.receiveMaximum ?? 65_535).toBe(65_535)
-    expect([subscription.dropped, acks(world), world.client.state]).toEqual([0, [], 'connected'])
-    expect(takenTexts(subscription)).toHaveLength(256)
-    await world.settle()
-    expect(acks(world)).toEqual(pubacks(1, 256))
-    await world.send(publish('a', 'more', 1))
-    expect(takenTexts(subscription)).toEqual(['more'])
-  })
+it('backpressure: QoS 1 is never dropped: acks wait, and the broker stops at Receive Maximum', async () => {
+  const { world, subscription } = await overflowing({ qos: 1 })
+  await trickle(world, 256, 1)
+  expect(world.peer.last('connect').properties.receiveMaximum ?? 65_535).toBe(65_535)
+  expect([subscription.dropped, acks(world), world.client.state]).toEqual([0, [], 'connected'])
+  expect(takenTexts(subscription)).toHaveLength(256)
+  await world.settle()
+  expect(acks(world)).toEqual(pubacks(1, 256))
+  await world.send(publish('a', 'more', 1))
+  expect(takenTexts(subscription)).toEqual(['more'])
+})
 
-  it('QoS 0 then drops the oldest QoS 0, counted; QoS 1 stays', async () => {
-    const { world, subscription, dropped } = await overflowing({ qos: 1 })
-    await world.send(publish('a', 'keep', 1))
-    await trickle(world, 6)
-    expect(dropped.length).toBeGreaterThanOrEqual(3)
-    expect(dropped).toEqual(texts(1, dropped.length))
-    expect(takenTexts(subscription)).toEqual(['keep', ...texts(dropped.length + 1, 6)])
-  })
+it('backpressure: QoS 0 then drops the oldest QoS 0, counted; QoS 1 stays', async () => {
+  const { world, subscription, dropped } = await overflowing({ qos: 1 })
+  await world.send(publish('a', 'keep', 1))
+  await trickle(world, 6)
+  expect(dropped.length).toBeGreaterThanOrEqual(3)
+  expect(dropped).toEqual(texts(1, dropped.length))
+  expect(takenTexts(subscription)).toEqual(['keep', ...texts(dropped.length + 1, 6)])
+})
 
-  it('a buffer full of QoS 1 drops the QoS 0 message that comes', async () => {
-    const { world, subscription, dropped } = await overflowing({ qos: 1 })
-    await trickle(world, 5, 1)
-    for (let round = 0; round < 2; round++) await world.send(publish('a', 'zero'))
-    expect(dropped).toContain('zero')
-    expect(takenTexts(subscription).filter((text) => text !== 'zero')).toEqual(texts(1, 5))
-  })
+it('backpressure: a buffer full of QoS 1 drops the QoS 0 message that comes', async () => {
+  const { world, subscription, dropped } = await overflowing({ qos: 1 })
+  await trickle(world, 5, 1)
+  for (let round = 0; round < 2; round++) await world.send(publish('a', 'zero'))
+  expect(dropped).toContain('zero')
+  expect(takenTexts(subscription).filter((text) => text !== 'zero')).toEqual(texts(1, 5))
 })
 
 describe('when the policy decides', () => {

@@ -161,21 +161,22 @@ it('a first connection that fails for good rejects all that waits with its error
   ])
 })
 
-describe('queued when the link drops', () => {
-  it('QoS 1 and 2 that wait for quota stay, or go where the policy is to reject: not-sent', async () => {
-    const world = await steady({}, forgets({ receiveMaximum: 1 }))
-    const calls = fates(
-      world.client.publish('t', 'in flight', { qos: 1 }),
-      world.client.publish('t', 'stays', { qos: 2 }),
-      world.client.publish('t', 'goes', { qos: 1, offline: 'reject' }),
-    )
-    await lose(world)
-    expect(calls).toEqual(['pending', 'pending', 'ERR_NOT_CONNECTED not-sent'])
-    expect(texts(await back(world))).toEqual(['in flight', 'stays'])
-    expect(calls.slice(0, 2)).toEqual(done(2))
-  })
+it('queued when the link drops: QoS 1 and 2 that wait for quota stay, or go where the policy is to reject: not-sent', async () => {
+  const world = await steady({}, forgets({ receiveMaximum: 1 }))
+  const calls = fates(
+    world.client.publish('t', 'in flight', { qos: 1 }),
+    world.client.publish('t', 'stays', { qos: 2 }),
+    world.client.publish('t', 'goes', { qos: 1, offline: 'reject' }),
+  )
+  await lose(world)
+  expect(calls).toEqual(['pending', 'pending', 'ERR_NOT_CONNECTED not-sent'])
+  expect(texts(await back(world))).toEqual(['in flight', 'stays'])
+  expect(calls.slice(0, 2)).toEqual(done(2))
+})
 
-  it.each(['reject', 'queue'] as const)('QoS 0 that was not taken yet: %s', async (policy) => {
+it.each(['reject', 'queue'] as const)(
+  'queued when the link drops: QoS 0 that was not taken yet: %s',
+  async (policy) => {
     const world = new World(
       { ...lasting, ...offline(policy) },
       { forward: { highWaterMark: 64, latency: 5 } },
@@ -195,23 +196,23 @@ describe('queued when the link drops', () => {
     await world.clock.advance(30)
     expect(texts(world.peer)).toEqual(kept ? ['waits'] : [])
     expect(waiting).toEqual([kept ? 'done' : 'ERR_NOT_CONNECTED not-sent'])
-  })
+  },
+)
 
-  it('`clear()` rejects what was never sent and leaves what was', async () => {
-    const world = await steady({}, forgets({ receiveMaximum: 1 }))
-    const calls = put(world, 'abc')
-    await world.settle()
-    expect(world.client.outbound.size).toBe(2)
-    await lose(world)
-    world.client.outbound.clear()
-    await world.settle()
-    expect(calls).toEqual(['pending', 'ERR_DROPPED not-sent', 'ERR_DROPPED not-sent'])
-    expect([world.client.outbound.size, ...carried(await back(world))]).toEqual([
-      0,
-      'publish t=a q1 #1 dup',
-    ])
-    expect(calls[0]).toBe('done')
-  })
+it('queued when the link drops: `clear()` rejects what was never sent and leaves what was', async () => {
+  const world = await steady({}, forgets({ receiveMaximum: 1 }))
+  const calls = put(world, 'abc')
+  await world.settle()
+  expect(world.client.outbound.size).toBe(2)
+  await lose(world)
+  world.client.outbound.clear()
+  await world.settle()
+  expect(calls).toEqual(['pending', 'ERR_DROPPED not-sent', 'ERR_DROPPED not-sent'])
+  expect([world.client.outbound.size, ...carried(await back(world))]).toEqual([
+    0,
+    'publish t=a q1 #1 dup',
+  ])
+  expect(calls[0]).toBe('done')
 })
 
 describe('limits of the next server', () => {

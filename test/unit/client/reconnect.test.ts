@@ -26,42 +26,40 @@ const silent = (): undefined => undefined
 const doubling = [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]
 const waiting = { firstConnect: 'wait' } as const
 
-describe('a lost connection', () => {
-  it.each(['cut', 'end'] as const)('%s: one disconnect with cause, then reconnect', async (how) => {
-    const rig = await up()
-    rig.peer[how]()
-    await rig.advance(999)
-    const cause = { code: 'ERR_CONNECTION_LOST', fault: 'remote' }
-    expect(rig.seen('disconnect')).toMatchObject([{ cause }])
-    expect(story(rig)).toMatchObject({ state: 'reconnecting', times: [0] })
-    await rig.advance(1)
-    expect(story(rig)).toMatchObject({ state: 'connected', times: [0, 1000], lost: [cause.code] })
-    expect(rig.seen('connect')).toHaveLength(2)
-  })
+it.each(['cut', 'end'] as const)('%s: one disconnect with cause, then reconnect', async (how) => {
+  const rig = await up()
+  rig.peer[how]()
+  await rig.advance(999)
+  const cause = { code: 'ERR_CONNECTION_LOST', fault: 'remote' }
+  expect(rig.seen('disconnect')).toMatchObject([{ cause }])
+  expect(story(rig)).toMatchObject({ state: 'reconnecting', times: [0] })
+  await rig.advance(1)
+  expect(story(rig)).toMatchObject({ state: 'connected', times: [0, 1000], lost: [cause.code] })
+  expect(rig.seen('connect')).toHaveLength(2)
+})
 
-  it('a connection shorter than stableAfter: delays go on growing; a longer one: back to the minimum', async () => {
-    const rig = await up({ reconnect: { ...reconnect, stableAfter: 5000 } })
-    for (const delay of [1000, 2000, 4000]) {
-      await rig.advance(4999)
-      await rig.cut()
-      expect(rig.delays.at(-1)).toBe(delay)
-      await rig.advance(delay)
-      expect(rig.client.state).toBe('connected')
-    }
-    await rig.advance(5000)
+it('a connection shorter than stableAfter: delays go on growing; a longer one: back to the minimum', async () => {
+  const rig = await up({ reconnect: { ...reconnect, stableAfter: 5000 } })
+  for (const delay of [1000, 2000, 4000]) {
+    await rig.advance(4999)
     await rig.cut()
-    expect(rig.seen('reconnecting').at(-1)).toMatchObject({ delay: 1000, attempt: 1 })
-  })
+    expect(rig.delays.at(-1)).toBe(delay)
+    await rig.advance(delay)
+    expect(rig.client.state).toBe('connected')
+  }
+  await rig.advance(5000)
+  await rig.cut()
+  expect(rig.seen('reconnecting').at(-1)).toMatchObject({ delay: 1000, attempt: 1 })
+})
 
-  it('of clients that lose the server at once each has delays of its own', async () => {
-    const delays = await Promise.all(
-      [1, 77, 4711].map(async (seed) => {
-        const options = { reconnect: { backoff: exponential() } }
-        return (await lost(() => down, 120_000, options, { seed })).delays
-      }),
-    )
-    expect(new Set(delays.map(String)).size).toBe(3)
-  })
+it('of clients that lose the server at once each has delays of its own', async () => {
+  const delays = await Promise.all(
+    [1, 77, 4711].map(async (seed) => {
+      const options = { reconnect: { backoff: exponential() } }
+      return (await lost(() => down, 120_000, options, { seed })).delays
+    }),
+  )
+  expect(new Set(delays.map(String)).size).toBe(3)
 })
 
 it('the first connection: wait: goes on until it works; connect() joins and fulfils then', async () => {
@@ -151,41 +149,39 @@ it('retries exhausted: reported on closed, on what was pending, and by the disco
 const assigning = (name: string, present = false) =>
   welcoming({ assignedClientIdentifier: name }, present)
 
-describe('who we are, on every connection', () => {
-  it('an assigned identifier is used for all later reconnects [MQTT-3.2.2-16] [MQTT-3.1.3-2]', async () => {
-    const rig = await up({}, { behave: () => assigning('auto-1') })
-    rig.behave = (_host, dial) => (dial === 3 ? down : welcoming({}, true))
-    for (let round = 0; round < 3; round++) {
-      expect(rig.client.clientId).toBe('auto-1')
-      await rig.cut()
-      await rig.advance(10_000)
-    }
-    expect(connects(rig, 'clientId')).toEqual(['', 'auto-1', 'auto-1', 'auto-1'])
+it('an assigned identifier is used for all later reconnects [MQTT-3.2.2-16] [MQTT-3.1.3-2]', async () => {
+  const rig = await up({}, { behave: () => assigning('auto-1') })
+  rig.behave = (_host, dial) => (dial === 3 ? down : welcoming({}, true))
+  for (let round = 0; round < 3; round++) {
     expect(rig.client.clientId).toBe('auto-1')
-  })
+    await rig.cut()
+    await rig.advance(10_000)
+  }
+  expect(connects(rig, 'clientId')).toEqual(['', 'auto-1', 'auto-1', 'auto-1'])
+  expect(rig.client.clientId).toBe('auto-1')
+})
 
-  it('the same options on every connection, without the will or the login being forgotten', async () => {
-    const will = { topic: 'w', payload: 'gone', qos: 1 } as const
-    const userProperties: [string, string][] = [['a', 'b']]
-    const options = { username: 'u', password: 'p', will, userProperties, keepAlive: 17 }
-    const rig = await lost(() => agreeable, 1000, options)
-    const [first, second] = rig.peers.map((peer) => peer.last('connect'))
-    expect({ ...second, cleanStart: true }).toEqual(first)
-  })
+it('the same options on every connection, without the will or the login being forgotten', async () => {
+  const will = { topic: 'w', payload: 'gone', qos: 1 } as const
+  const userProperties: [string, string][] = [['a', 'b']]
+  const options = { username: 'u', password: 'p', will, userProperties, keepAlive: 17 }
+  const rig = await lost(() => agreeable, 1000, options)
+  const [first, second] = rig.peers.map((peer) => peer.last('connect'))
+  expect({ ...second, cleanStart: true }).toEqual(first)
+})
 
-  it.each([
-    ['QoS', 0x9b],
-    ['retain', 0x9a],
-  ])('%s of the will is not offered: 0x%s', async (_name, reasonCode) => {
-    const will = { topic: 'w', qos: 2, retain: true } as const
-    const rig = rigged(
-      { ...waiting, will },
-      { hosts: ['a', 'b'], behave: () => refusing(reasonCode) },
-    )
-    const error = await within(rig, 0, failure(rig.client.connect()))
-    expect(error.cause).toMatchObject({ errors: [{ reasonCode }, { reasonCode }] })
-    expect(connects(rig, 'will')).toMatchObject([will, will])
-  })
+it.each([
+  ['QoS', 0x9b],
+  ['retain', 0x9a],
+])('%s of the will is not offered: 0x%s', async (_name, reasonCode) => {
+  const will = { topic: 'w', qos: 2, retain: true } as const
+  const rig = rigged(
+    { ...waiting, will },
+    { hosts: ['a', 'b'], behave: () => refusing(reasonCode) },
+  )
+  const error = await within(rig, 0, failure(rig.client.connect()))
+  expect(error.cause).toMatchObject({ errors: [{ reasonCode }, { reasonCode }] })
+  expect(connects(rig, 'will')).toMatchObject([will, will])
 })
 
 describe('a server that knows 3.1.1 only', () => {

@@ -65,85 +65,79 @@ const refusing: Answer = (packet) =>
     ? { type: 'puback', packetId: packet.packetId ?? 0, reasonCode: 0x87 }
     : obliging(packet)
 
-describe('answers', () => {
-  it('the payload goes to the response topic, with the correlation data of its request, if any', async () => {
-    const { world, responder, answers } = await responding((message) => `${message.text()}!`)
-    expect(responder.granted).toMatchObject([{ filter: 'svc', qos: 0 }])
-    const bare = publish('svc', 'c', undefined, { properties: { responseTopic: 'r' } })
-    await world.send(
-      request('a', undefined, 'r/1', 'k1'),
-      request('b', undefined, 'r/2', 'k2'),
-      bare,
-    )
-    expect(answers()).toEqual(['r/1 0 k1 a!', 'r/2 0 k2 b!', 'r 0 - c!'])
-  })
+it('the payload goes to the response topic, with the correlation data of its request, if any', async () => {
+  const { world, responder, answers } = await responding((message) => `${message.text()}!`)
+  expect(responder.granted).toMatchObject([{ filter: 'svc', qos: 0 }])
+  const bare = publish('svc', 'c', undefined, { properties: { responseTopic: 'r' } })
+  await world.send(request('a', undefined, 'r/1', 'k1'), request('b', undefined, 'r/2', 'k2'), bare)
+  expect(answers()).toEqual(['r/1 0 k1 a!', 'r/2 0 k2 b!', 'r 0 - c!'])
+})
 
-  it.each<[string, Responding, string]>([
-    ['a string', () => 'x', 'x'],
-    ['bytes', () => utf8.encode('x'), 'x'],
-    ['a buffer', () => utf8.encode('x').buffer, 'x'],
-    ['a promise', async () => 'x', 'x'],
-    ['an object', () => ({ payload: 'x' }), 'x'],
-    ['the message’s own payload', (message) => message.payload, 'a'],
-    ['an object without a payload', () => ({}), ''],
-    ['nothing, which is an empty answer', () => undefined, ''],
-    ['nothing at all, in time', async () => undefined, ''],
-  ])('%s', async (_kind, handler, expected) => {
-    const { answers, ask } = await responding(handler)
-    await ask(0)
-    expect(answers()).toEqual([`mqwire/r 0 k ${expected}`])
-  })
+it.each<[string, Responding, string]>([
+  ['a string', () => 'x', 'x'],
+  ['bytes', () => utf8.encode('x'), 'x'],
+  ['a buffer', () => utf8.encode('x').buffer, 'x'],
+  ['a promise', async () => 'x', 'x'],
+  ['an object', () => ({ payload: 'x' }), 'x'],
+  ['the message’s own payload', (message) => message.payload, 'a'],
+  ['an object without a payload', () => ({}), ''],
+  ['nothing, which is an empty answer', () => undefined, ''],
+  ['nothing at all, in time', async () => undefined, ''],
+])('answers with %s', async (_kind, handler, expected) => {
+  const { answers, ask } = await responding(handler)
+  await ask(0)
+  expect(answers()).toEqual([`mqwire/r 0 k ${expected}`])
+})
 
-  it('an answer that is too large, and so is the word of that: the caller hears nothing, once', async () => {
-    const small = willing(false, { maximumPacketSize: 30 })
-    const { world, responder, answers } = await responding(() => 'x', {}, small)
-    await world.send(request('a', undefined, 'r'.repeat(40)))
-    expect([answers(), responder.failed]).toEqual([[], 2])
-  })
+it('an answer that is too large, and so is the word of that: the caller hears nothing, once', async () => {
+  const small = willing(false, { maximumPacketSize: 30 })
+  const { world, responder, answers } = await responding(() => 'x', {}, small)
+  await world.send(request('a', undefined, 'r'.repeat(40)))
+  expect([answers(), responder.failed]).toEqual([[], 2])
+})
 
-  it('null answers nothing, and the request is acknowledged', async () => {
-    const { world, answers, ask } = await responding(() => null, { qos: 1 })
-    await ask()
-    expect([answers(), acks(world)]).toEqual([[], ['puback 1']])
-  })
+it('null answers nothing, and the request is acknowledged', async () => {
+  const { world, answers, ask } = await responding(() => null, { qos: 1 })
+  await ask()
+  expect([answers(), acks(world)]).toEqual([[], ['puback 1']])
+})
 
-  it('with QoS and properties of its own; by default at the QoS of the request', async () => {
-    const properties = { userProperties, contentType: 't', responseTopic: 'back' }
-    const replies: (Reply | string)[] = [{ payload: '1', qos: 2, properties }, '2', '3']
-    const { world } = await responding(() => replies.shift() ?? '', { qos: 2 }, obliging)
-    await world.send(request('a', 1), request('b', 2), request('c'))
-    const [first, second, third] = world.peer.all('publish')
-    expect([first?.qos, second?.qos, third?.qos]).toEqual([2, 1, 0])
-    expect(first?.properties).toMatchObject({ ...properties, correlationData: utf8.encode('k') })
-  })
+it('with QoS and properties of its own; by default at the QoS of the request', async () => {
+  const properties = { userProperties, contentType: 't', responseTopic: 'back' }
+  const replies: (Reply | string)[] = [{ payload: '1', qos: 2, properties }, '2', '3']
+  const { world } = await responding(() => replies.shift() ?? '', { qos: 2 }, obliging)
+  await world.send(request('a', 1), request('b', 2), request('c'))
+  const [first, second, third] = world.peer.all('publish')
+  expect([first?.qos, second?.qos, third?.qos]).toEqual([2, 1, 0])
+  expect(first?.properties).toMatchObject({ ...properties, correlationData: utf8.encode('k') })
+})
 
-  it('a request is acknowledged when its answer is, one after the other', async () => {
-    const silent: Answer = (packet) => (packet.type === 'publish' ? undefined : obliging(packet))
-    const { world, answers } = await responding((message) => message.text(), { qos: 1 }, silent)
-    await world.send(request('a', 1), request('b', 2))
-    expect([answers(), acks(world)]).toEqual([['mqwire/r 1 k a'], []])
-    await world.send({
-      type: 'puback',
-      packetId: world.peer.last('publish').packetId ?? 0,
-      reasonCode: 0,
-    })
-    expect([answers(), acks(world)]).toEqual([['mqwire/r 1 k a', 'mqwire/r 1 k b'], ['puback 1']])
+it('a request is acknowledged when its answer is, one after the other', async () => {
+  const silent: Answer = (packet) => (packet.type === 'publish' ? undefined : obliging(packet))
+  const { world, answers } = await responding((message) => message.text(), { qos: 1 }, silent)
+  await world.send(request('a', 1), request('b', 2))
+  expect([answers(), acks(world)]).toEqual([['mqwire/r 1 k a'], []])
+  await world.send({
+    type: 'puback',
+    packetId: world.peer.last('publish').packetId ?? 0,
+    reasonCode: 0,
   })
+  expect([answers(), acks(world)]).toEqual([['mqwire/r 1 k a', 'mqwire/r 1 k b'], ['puback 1']])
+})
 
-  it('a borrowed message that is released early is answered all the same, also when the handler fails', async () => {
-    for (const [end, text] of [
-      [() => 'x', 'x'],
-      [failing, ''],
-    ] as const) {
-      const handler = (message: Message) => {
-        message.ack()
-        return end()
-      }
-      const { answers, ask } = await responding(handler, { lifetime: 'borrowed', qos: 1 })
-      await ask()
-      expect(answers()).toEqual([`mqwire/r 1 k ${text}`])
+it('a borrowed message that is released early is answered all the same, also when the handler fails', async () => {
+  for (const [end, text] of [
+    [() => 'x', 'x'],
+    [failing, ''],
+  ] as const) {
+    const handler = (message: Message) => {
+      message.ack()
+      return end()
     }
-  })
+    const { answers, ask } = await responding(handler, { lifetime: 'borrowed', qos: 1 })
+    await ask()
+    expect(answers()).toEqual([`mqwire/r 1 k ${text}`])
+  }
 })
 
 describe('where answers may go', () => {
@@ -206,155 +200,151 @@ describe('where answers may go', () => {
   })
 })
 
-describe('failures', () => {
-  it.each([0, 1] as const)('QoS %i: a handler that throws: the caller gets a code', async (qos) => {
-    const { world, responder, answers, ask } = await responding(async () => failing(), {
-      qos,
-      onError: 'reject',
-    })
-    await ask(qos)
-    expect(answers()).toEqual([`mqwire/r ${qos} k `])
-    expect(world.peer.last('publish').properties.userProperties).toEqual([
-      ['error', 'ERR_HANDLER_FAILED'],
-    ])
-    const error = { code: 'ERR_HANDLER_FAILED', cause: new Error('secret') }
-    expect(world.seen('error')).toMatchObject([{ error }])
-    expect(acks(world)).toEqual(['puback 1 0x80'].slice(0, qos))
-    expect([responder.failed, responder.ignored]).toEqual([0, 0])
+it.each([0, 1] as const)('QoS %i: a handler that throws: the caller gets a code', async (qos) => {
+  const { world, responder, answers, ask } = await responding(async () => failing(), {
+    qos,
+    onError: 'reject',
   })
+  await ask(qos)
+  expect(answers()).toEqual([`mqwire/r ${qos} k `])
+  expect(world.peer.last('publish').properties.userProperties).toEqual([
+    ['error', 'ERR_HANDLER_FAILED'],
+  ])
+  const error = { code: 'ERR_HANDLER_FAILED', cause: new Error('secret') }
+  expect(world.seen('error')).toMatchObject([{ error }])
+  expect(acks(world)).toEqual(['puback 1 0x80'].slice(0, qos))
+  expect([responder.failed, responder.ignored]).toEqual([0, 0])
+})
 
-  it('what the handler chooses to tell leaves with it, bounded; an error that came from elsewhere does not', async () => {
-    const own = (text: string, more?: object) => new MqttError('ERR_REMOTE', text, more)
-    const errors = [
-      own('no such item', { reasonName: 'NOT_FOUND' }),
-      own('no such item'),
-      own('x'.repeat(100_000), { reasonName: 'y\0'.repeat(1000) }),
-      own('of a service behind it', { fault: 'remote', reasonName: 'HIDDEN' }),
-      new MqttError('ERR_TIMEOUT', 'of a service behind it'),
-    ]
-    const { world, answers } = await responding(() => {
-      throw errors.shift()
-    })
-    for (let count = 0; count < 5; count++) await world.send(request('a'))
-    const texts = ['no such item', 'no such item', 'x'.repeat(27), '', '']
-    expect(answers().map((answer) => answer.slice(0, 40))).toEqual(
-      texts.map((text) => `mqwire/r 0 k ${text}`),
+it('what the handler chooses to tell leaves with it, bounded; an error that came from elsewhere does not', async () => {
+  const own = (text: string, more?: object) => new MqttError('ERR_REMOTE', text, more)
+  const errors = [
+    own('no such item', { reasonName: 'NOT_FOUND' }),
+    own('no such item'),
+    own('x'.repeat(100_000), { reasonName: 'y\0'.repeat(1000) }),
+    own('of a service behind it', { fault: 'remote', reasonName: 'HIDDEN' }),
+    new MqttError('ERR_TIMEOUT', 'of a service behind it'),
+  ]
+  const { world, answers } = await responding(() => {
+    throw errors.shift()
+  })
+  for (let count = 0; count < 5; count++) await world.send(request('a'))
+  const texts = ['no such item', 'no such item', 'x'.repeat(27), '', '']
+  expect(answers().map((answer) => answer.slice(0, 40))).toEqual(
+    texts.map((text) => `mqwire/r 0 k ${text}`),
+  )
+  const codes = world.peer
+    .all('publish')
+    .map(({ properties }) => properties.userProperties?.[0]?.[1] ?? '')
+  const hidden = 'ERR_HANDLER_FAILED'
+  expect(codes).toEqual(['NOT_FOUND', 'ERR_REMOTE', expect.stringMatching(/^y/), hidden, hidden])
+  expect(Math.max(...[...answers(), ...codes].map((text) => text.length))).toBeLessThan(300)
+})
+
+it.each<[string, RespondOptions, number, string[], string[]]>([
+  [
+    'by default it is retried, which never answers; the last failure does, once',
+    {},
+    6,
+    [''],
+    ['puback 1 0x80'],
+  ],
+  ['stop', { onError: 'stop' }, 1, [], []],
+  ['a function that stops', { onError: () => 'stop' }, 1, [], []],
+  [
+    'a function that rejects',
+    { onError: () => Promise.resolve('reject') },
+    1,
+    [''],
+    ['puback 1 0x80'],
+  ],
+  [
+    'ten retries',
+    { onError: (_e, _m, attempt) => (attempt > 10 ? 'reject' : 'retry') },
+    11,
+    [''],
+    ['puback 1 0x80'],
+  ],
+  ['a function that throws', { onError: failing }, 1, [''], ['puback 1 0x80']],
+])('onError decides first: %s', async (_what, options, expected, texts, acknowledged) => {
+  const { world, responder, calls, answers, ask } = await responding(failing, {
+    qos: 1,
+    ...options,
+  })
+  quiet(responder.done)
+  await ask()
+  expect([calls(), answers()]).toEqual([expected, texts.map((text) => `mqwire/r 1 k ${text}`)])
+  expect(acks(world)).toEqual(acknowledged)
+})
+
+it('nothing is answered once the client ends: the request stays with the session', async () => {
+  const wait = gate()
+  const handler = (): Promise<never> => wait.promise.then(failing)
+  const { world, answers } = await responding(handler, { qos: 1, onError: 'reject' })
+  await world.send(request('a', 1))
+  const bye = world.client.disconnect()
+  await world.settle()
+  wait.open()
+  await world.settle()
+  await bye
+  expect([answers(), acks(world)]).toEqual([[], []])
+})
+
+it('an answer that is refused is counted and shows as drop; the handler does not run again', async () => {
+  const { world, responder, calls, ask } = await responding(() => 'x', { qos: 1 }, refusing)
+  await ask()
+  expect([calls(), responder.failed, acks(world)]).toEqual([1, 1, ['puback 1']])
+  const error = { code: 'ERR_PUBLISH_REFUSED' }
+  expect(world.seen('drop')).toMatchObject([{ direction: 'out', topic: 'mqwire/r', error }])
+})
+
+it.each([
+  ...[5, true, { payload: 5 }, { text: 'x' }, { qos: 3 }, []],
+  ...[{ properties: { correlationData: 'mine' } }, { properties: { contentType: 5 } }],
+])('a result that is none counts as a failure of the handler: %j', async (result) => {
+  const { world, responder, answers } = await responding(() => result as unknown as string)
+  await world.send(request('a'), request('b'))
+  expect(answers()).toEqual(['mqwire/r 0 k ', 'mqwire/r 0 k '])
+  const error = { code: 'ERR_HANDLER_FAILED', cause: { code: 'ERR_INVALID_OPTION' } }
+  expect(world.seen('error')).toMatchObject([{ error }, { error }])
+  expect(responder.failed).toBe(0)
+})
+
+it('unsubscribe, detach and dispose end it; done settles', async () => {
+  const ends = ['unsubscribe', 'detach', Symbol.asyncDispose] as const
+  for (const [index, end] of ends.entries()) {
+    const { world, responder } = await responding(() => 'x')
+    await Promise.all([responder[end](), world.settle()])
+    expect(world.peer.all('unsubscribe').map(({ filters }) => filters)).toEqual(
+      index === 1 ? [] : [['svc']],
     )
-    const codes = world.peer
-      .all('publish')
-      .map(({ properties }) => properties.userProperties?.[0]?.[1] ?? '')
-    const hidden = 'ERR_HANDLER_FAILED'
-    expect(codes).toEqual(['NOT_FOUND', 'ERR_REMOTE', expect.stringMatching(/^y/), hidden, hidden])
-    expect(Math.max(...[...answers(), ...codes].map((text) => text.length))).toBeLessThan(300)
-  })
+    expect(await responder.done).toBeUndefined()
+  }
+})
 
-  it.each<[string, RespondOptions, number, string[], string[]]>([
-    [
-      'by default it is retried, which never answers; the last failure does, once',
-      {},
-      6,
-      [''],
-      ['puback 1 0x80'],
-    ],
-    ['stop', { onError: 'stop' }, 1, [], []],
-    ['a function that stops', { onError: () => 'stop' }, 1, [], []],
-    [
-      'a function that rejects',
-      { onError: () => Promise.resolve('reject') },
-      1,
-      [''],
-      ['puback 1 0x80'],
-    ],
-    [
-      'ten retries',
-      { onError: (_e, _m, attempt) => (attempt > 10 ? 'reject' : 'retry') },
-      11,
-      [''],
-      ['puback 1 0x80'],
-    ],
-    ['a function that throws', { onError: failing }, 1, [''], ['puback 1 0x80']],
-  ])('onError decides first: %s', async (_what, options, expected, texts, acknowledged) => {
-    const { world, responder, calls, answers, ask } = await responding(failing, {
-      qos: 1,
-      ...options,
-    })
-    quiet(responder.done)
-    await ask()
-    expect([calls(), answers()]).toEqual([expected, texts.map((text) => `mqwire/r 1 k ${text}`)])
-    expect(acks(world)).toEqual(acknowledged)
-  })
+it('requests are answered as they come, also with a wildcard; order asks for more', async () => {
+  const client = new ClientDouble()
+  await respond(client, 'svc/#', () => '', { concurrency: 5 })
+  await respond(client, 'svc/#', () => '', { concurrency: 5, order: 'topic' })
+  expect(client.listened.map(({ options }) => options.order)).toEqual(['none', 'topic'])
+})
 
-  it('nothing is answered once the client ends: the request stays with the session', async () => {
-    const wait = gate()
-    const handler = (): Promise<never> => wait.promise.then(failing)
-    const { world, answers } = await responding(handler, { qos: 1, onError: 'reject' })
-    await world.send(request('a', 1))
-    const bye = world.client.disconnect()
-    await world.settle()
-    wait.open()
-    await world.settle()
-    await bye
-    expect([answers(), acks(world)]).toEqual([[], []])
-  })
-
-  it('an answer that is refused is counted and shows as drop; the handler does not run again', async () => {
-    const { world, responder, calls, ask } = await responding(() => 'x', { qos: 1 }, refusing)
-    await ask()
-    expect([calls(), responder.failed, acks(world)]).toEqual([1, 1, ['puback 1']])
-    const error = { code: 'ERR_PUBLISH_REFUSED' }
-    expect(world.seen('drop')).toMatchObject([{ direction: 'out', topic: 'mqwire/r', error }])
-  })
-
-  it.each([
-    ...[5, true, { payload: 5 }, { text: 'x' }, { qos: 3 }, []],
-    ...[{ properties: { correlationData: 'mine' } }, { properties: { contentType: 5 } }],
-  ])('a result that is none counts as a failure of the handler: %j', async (result) => {
-    const { world, responder, answers } = await responding(() => result as unknown as string)
-    await world.send(request('a'), request('b'))
-    expect(answers()).toEqual(['mqwire/r 0 k ', 'mqwire/r 0 k '])
-    const error = { code: 'ERR_HANDLER_FAILED', cause: { code: 'ERR_INVALID_OPTION' } }
-    expect(world.seen('error')).toMatchObject([{ error }, { error }])
-    expect(responder.failed).toBe(0)
+it('a filter that is refused rejects', async () => {
+  const no: Answer = (packet) =>
+    packet.type === 'subscribe'
+      ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87] }
+      : obliging(packet)
+  expect(await failure(responding(() => '', {}, no))).toMatchObject({
+    code: 'ERR_SUBSCRIBE_REFUSED',
   })
 })
 
-describe('handling and arguments', () => {
-  it('unsubscribe, detach and dispose end it; done settles', async () => {
-    const ends = ['unsubscribe', 'detach', Symbol.asyncDispose] as const
-    for (const [index, end] of ends.entries()) {
-      const { world, responder } = await responding(() => 'x')
-      await Promise.all([responder[end](), world.settle()])
-      expect(world.peer.all('unsubscribe').map(({ filters }) => filters)).toEqual(
-        index === 1 ? [] : [['svc']],
-      )
-      expect(await responder.done).toBeUndefined()
-    }
-  })
-
-  it('requests are answered as they come, also with a wildcard; order asks for more', async () => {
-    const client = new ClientDouble()
-    await respond(client, 'svc/#', () => '', { concurrency: 5 })
-    await respond(client, 'svc/#', () => '', { concurrency: 5, order: 'topic' })
-    expect(client.listened.map(({ options }) => options.order)).toEqual(['none', 'topic'])
-  })
-
-  it('a filter that is refused rejects', async () => {
-    const no: Answer = (packet) =>
-      packet.type === 'subscribe'
-        ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87] }
-        : obliging(packet)
-    expect(await failure(responding(() => '', {}, no))).toMatchObject({
-      code: 'ERR_SUBSCRIBE_REFUSED',
-    })
-  })
-
-  it('on MQTT 3.1.1: ERR_UNSUPPORTED_OPTION', async () => {
-    const client = new ClientDouble()
-    client.version = 4
-    const error = await failure(respond(client, 'svc', () => ''))
-    expect(error).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'protocolVersion' })
-    expect(client.listened).toEqual([])
-  })
+it('on MQTT 3.1.1: ERR_UNSUPPORTED_OPTION', async () => {
+  const client = new ClientDouble()
+  client.version = 4
+  const error = await failure(respond(client, 'svc', () => ''))
+  expect(error).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'protocolVersion' })
+  expect(client.listened).toEqual([])
 })
 
 let world: VirtualWorld

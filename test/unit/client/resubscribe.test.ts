@@ -1,5 +1,5 @@
 /** What was in flight or subscribed when a connection was lost: what is sent again, in which order, in how few packets, and what refusals mean. */
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { ClientOptions, Subscription } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { Properties } from '../../../src/wire/packets.js'
@@ -63,106 +63,104 @@ async function reading(
   return { world, subscriptions, readings, texts }
 }
 
-describe('the session is lost', () => {
-  it('every subscription is made again with its options, once, before anything else; readers go on', async () => {
-    const world = await steady({}, willing(false))
-    const all = { qos: 2, noLocal: true, retainAsPublished: true, retainHandling: 2 } as const
-    const identifier = { subscriptionIdentifier: 77 }
-    const one = await subscribe(world, 'a/+', { ...all, properties: identifier })
-    const properties = { userProperties: [['who', 'me']] as [string, string][] }
-    const two = await subscribe(world, ['b', 'c'], { qos: 1, retainHandling: 1, properties })
-    const first = world.peer.all('subscribe').map((packet) => ({ ...packet, packetId: 0 }))
-    const peer = await again(world, willing(false))
-    expect(peer.all('subscribe').map((packet) => ({ ...packet, packetId: 0 }))).toEqual(first)
-    expect(subscribes(world)).toEqual(['a/+', 'b c'])
-    await world.send(publish('a/x', 'for one'), publish('b', 'for two'))
-    expect([takenTexts(one), takenTexts(two)]).toEqual([['for one'], ['for two']])
-  })
+it('the session is lost: every subscription is made again with its options, once, before anything else; readers go on', async () => {
+  const world = await steady({}, willing(false))
+  const all = { qos: 2, noLocal: true, retainAsPublished: true, retainHandling: 2 } as const
+  const identifier = { subscriptionIdentifier: 77 }
+  const one = await subscribe(world, 'a/+', { ...all, properties: identifier })
+  const properties = { userProperties: [['who', 'me']] as [string, string][] }
+  const two = await subscribe(world, ['b', 'c'], { qos: 1, retainHandling: 1, properties })
+  const first = world.peer.all('subscribe').map((packet) => ({ ...packet, packetId: 0 }))
+  const peer = await again(world, willing(false))
+  expect(peer.all('subscribe').map((packet) => ({ ...packet, packetId: 0 }))).toEqual(first)
+  expect(subscribes(world)).toEqual(['a/+', 'b c'])
+  await world.send(publish('a/x', 'for one'), publish('b', 'for two'))
+  expect([takenTexts(one), takenTexts(two)]).toEqual([['for one'], ['for two']])
+})
 
-  it('retained messages of a SUBSCRIBE are for all who read that filter, also where a new reader asked meanwhile', async () => {
-    for (const joins of [false, true]) {
-      const { world, subscriptions } = await reading(['a'])
-      await lose(world)
-      if (joins) subscriptions.push(world.client.subscription('a'))
-      await comeBack(world, willing(false))
-      expect(subscribes(world)).toEqual(['a'])
-      await world.send(publish('a', 'kept', undefined, { retain: true }))
-      for (const subscription of subscriptions) expect(takenTexts(subscription)).toEqual(['kept'])
-    }
-  })
-
-  it('splits by the Maximum Packet Size of the new server, and exceeds it never [MQTT-3.2.2-15]', async () => {
-    const filters = times(60, (index) => `rather/long/filter/number/${index}`)
-    const { world } = await reading(filters, {}, withoutIdentifiers)
-    const small = willing(false, { ...withoutIdentifiers, maximumPacketSize: 200 })
-    const peer = await again(world, small)
-    expect(subscribes(world).flatMap((line) => line.split(' '))).toEqual(filters)
-    // As few as fit: about 35 bytes for each filter.
-    expect(peer.all('subscribe').length).toBeLessThanOrEqual(16)
-    expect([world.client.state, world.seen('error')]).toEqual(['connected', []])
-  })
-
-  it('a filter that does not fit the new server by itself ends, the others come back', async () => {
-    const { world, readings } = await reading(['x'.repeat(300), 'small'], {}, withoutIdentifiers)
-    const [large, small] = readings()
-    await again(world, willing(false, { ...withoutIdentifiers, maximumPacketSize: 128 }))
-    expect(subscribes(world)).toEqual(['small'])
-    await world.send(publish('small', 'here'))
-    expect(large?.end).toMatchObject(failed({ code: 'ERR_PACKET_TOO_LARGE' }))
-    expect(small?.texts).toEqual(['here'])
-  })
-
-  it('what was refused, or unsubscribed from, is not asked for again', async () => {
-    const world = await steady({}, refusing(['no']))
-    const subscription = await subscribe(world, ['yes', 'no'])
-    expect(subscription.granted.map(({ reasonCode }) => reasonCode)).toEqual([0, 0x87])
-    const left = await subscribe(world, 'left')
-    await Promise.all([left.unsubscribe(), world.settle()])
-    await again(world, willing(false))
-    expect(subscribes(world)).toEqual(['yes'])
-  })
-
-  it('a filter that is refused now leaves the set; its reader ends with the error, after what it had; an `error` event tells', async () => {
-    const { world, subscriptions, readings } = await reading(['gone', 'stays'])
-    const listening = world.client.listen('gone', () => undefined)
-    await world.settle()
-    const done = failure((await listening).done)
-    await world.send(publish('gone', 'unread'))
-    const [gone, stays] = readings()
-    await again(world, refusing(['gone']))
-    expect(gone).toMatchObject({ texts: ['unread'], end: failed(refused) })
-    expect(await done).toMatchObject(refused)
-    expect(world.seen('error')).toMatchObject([{ error: refused }])
-    await again(world, willing(false))
-    expect(subscribes(world)).toEqual(['stays'])
-    await world.send(publish('stays', 'x'))
-    expect(stays?.texts).toEqual(['x'])
-    // It can be asked for again.
-    subscriptions.push(await subscribe(world, 'gone'))
-    expect(subscriptions[2]?.granted).toMatchObject([{ filter: 'gone', reasonCode: 0 }])
-  })
-
-  it('what the new server does not have is not sent: wildcards, shared subscriptions; the rest comes back', async () => {
-    const { world, readings } = await reading(['a/#', '$share/g/b', 'plain'])
-    const [wild, shared] = readings()
-    const without = { wildcardSubscriptionAvailable: 0, sharedSubscriptionAvailable: 0 }
-    await again(world, willing(false, { ...without, ...withoutIdentifiers }))
-    expect(subscribes(world)).toEqual(['plain'])
-    expect(wild?.end).toMatchObject(failed({ code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' }))
-    expect(shared?.end).toMatchObject(failed({ code: 'ERR_SHARED_SUBS_UNSUPPORTED' }))
-    expect(world.peer.last('subscribe').properties.subscriptionIdentifiers).toBeUndefined()
-  })
-
-  it('a reader does not wait for a filter whose SUBSCRIBE for another reader, the only one on its way, does not fit', async () => {
-    const long = 'x'.repeat(100)
-    const world = await steady({}, willing(false))
-    const first = read(await subscribe(world, long))
+it('the session is lost: retained messages of a SUBSCRIBE are for all who read that filter, also where a new reader asked meanwhile', async () => {
+  for (const joins of [false, true]) {
+    const { world, subscriptions } = await reading(['a'])
     await lose(world)
-    const joined = failure(world.client.subscribe(long, { qos: 1 }))
-    await comeBack(world, willing(false, { maximumPacketSize: 64 }))
-    expect(await joined).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
-    expect(first.end).toMatchObject(failed({ code: 'ERR_PACKET_TOO_LARGE' }))
-  })
+    if (joins) subscriptions.push(world.client.subscription('a'))
+    await comeBack(world, willing(false))
+    expect(subscribes(world)).toEqual(['a'])
+    await world.send(publish('a', 'kept', undefined, { retain: true }))
+    for (const subscription of subscriptions) expect(takenTexts(subscription)).toEqual(['kept'])
+  }
+})
+
+it('the session is lost: splits by the Maximum Packet Size of the new server, and exceeds it never [MQTT-3.2.2-15]', async () => {
+  const filters = times(60, (index) => `rather/long/filter/number/${index}`)
+  const { world } = await reading(filters, {}, withoutIdentifiers)
+  const small = willing(false, { ...withoutIdentifiers, maximumPacketSize: 200 })
+  const peer = await again(world, small)
+  expect(subscribes(world).flatMap((line) => line.split(' '))).toEqual(filters)
+  // As few as fit: about 35 bytes for each filter.
+  expect(peer.all('subscribe').length).toBeLessThanOrEqual(16)
+  expect([world.client.state, world.seen('error')]).toEqual(['connected', []])
+})
+
+it('the session is lost: a filter that does not fit the new server by itself ends, the others come back', async () => {
+  const { world, readings } = await reading(['x'.repeat(300), 'small'], {}, withoutIdentifiers)
+  const [large, small] = readings()
+  await again(world, willing(false, { ...withoutIdentifiers, maximumPacketSize: 128 }))
+  expect(subscribes(world)).toEqual(['small'])
+  await world.send(publish('small', 'here'))
+  expect(large?.end).toMatchObject(failed({ code: 'ERR_PACKET_TOO_LARGE' }))
+  expect(small?.texts).toEqual(['here'])
+})
+
+it('the session is lost: what was refused, or unsubscribed from, is not asked for again', async () => {
+  const world = await steady({}, refusing(['no']))
+  const subscription = await subscribe(world, ['yes', 'no'])
+  expect(subscription.granted.map(({ reasonCode }) => reasonCode)).toEqual([0, 0x87])
+  const left = await subscribe(world, 'left')
+  await Promise.all([left.unsubscribe(), world.settle()])
+  await again(world, willing(false))
+  expect(subscribes(world)).toEqual(['yes'])
+})
+
+it('the session is lost: a filter that is refused now leaves the set; its reader ends with the error, after what it had; an `error` event tells', async () => {
+  const { world, subscriptions, readings } = await reading(['gone', 'stays'])
+  const listening = world.client.listen('gone', () => undefined)
+  await world.settle()
+  const done = failure((await listening).done)
+  await world.send(publish('gone', 'unread'))
+  const [gone, stays] = readings()
+  await again(world, refusing(['gone']))
+  expect(gone).toMatchObject({ texts: ['unread'], end: failed(refused) })
+  expect(await done).toMatchObject(refused)
+  expect(world.seen('error')).toMatchObject([{ error: refused }])
+  await again(world, willing(false))
+  expect(subscribes(world)).toEqual(['stays'])
+  await world.send(publish('stays', 'x'))
+  expect(stays?.texts).toEqual(['x'])
+  // It can be asked for again.
+  subscriptions.push(await subscribe(world, 'gone'))
+  expect(subscriptions[2]?.granted).toMatchObject([{ filter: 'gone', reasonCode: 0 }])
+})
+
+it('the session is lost: what the new server does not have is not sent: wildcards, shared subscriptions; the rest comes back', async () => {
+  const { world, readings } = await reading(['a/#', '$share/g/b', 'plain'])
+  const [wild, shared] = readings()
+  const without = { wildcardSubscriptionAvailable: 0, sharedSubscriptionAvailable: 0 }
+  await again(world, willing(false, { ...without, ...withoutIdentifiers }))
+  expect(subscribes(world)).toEqual(['plain'])
+  expect(wild?.end).toMatchObject(failed({ code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' }))
+  expect(shared?.end).toMatchObject(failed({ code: 'ERR_SHARED_SUBS_UNSUPPORTED' }))
+  expect(world.peer.last('subscribe').properties.subscriptionIdentifiers).toBeUndefined()
+})
+
+it('the session is lost: a reader does not wait for a filter whose SUBSCRIBE for another reader, the only one on its way, does not fit', async () => {
+  const long = 'x'.repeat(100)
+  const world = await steady({}, willing(false))
+  const first = read(await subscribe(world, long))
+  await lose(world)
+  const joined = failure(world.client.subscribe(long, { qos: 1 }))
+  await comeBack(world, willing(false, { maximumPacketSize: 64 }))
+  expect(await joined).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
+  expect(first.end).toMatchObject(failed({ code: 'ERR_PACKET_TOO_LARGE' }))
 })
 
 it('the session is kept: `resubscribe: "always"` sends it with Retain Handling 1, or 2 where 2 was asked', async () => {
@@ -256,72 +254,70 @@ const never = { outbound: { poisonAfter: Number.POSITIVE_INFINITY } }
 const repeats = (...texts: string[]) =>
   texts.map((text, index) => `publish t=${text} q1 #${index + 1} dup`)
 
-describe('several in flight', () => {
-  it('the order stays over several connections, each cut in the middle of the replay', async () => {
-    const world = await steady(never)
-    send(world, 1, 'a', 'b', 'c', 'd')
-    await world.settle()
-    const order = repeats('a', 'b', 'c', 'd')
-    for (const count of [2, 3])
-      expect(carried(await again(world, keeps({ receiveMaximum: count })))).toEqual(
-        order.slice(0, count),
-      )
-    await world.send(ack('puback', 2))
-    expect(carried(await again(world))).toEqual(order.filter((line) => !line.includes('=b ')))
-  })
+it('what was in flight: the order stays over several connections, each cut in the middle of the replay', async () => {
+  const world = await steady(never)
+  send(world, 1, 'a', 'b', 'c', 'd')
+  await world.settle()
+  const order = repeats('a', 'b', 'c', 'd')
+  for (const count of [2, 3])
+    expect(carried(await again(world, keeps({ receiveMaximum: count })))).toEqual(
+      order.slice(0, count),
+    )
+  await world.send(ack('puback', 2))
+  expect(carried(await again(world))).toEqual(order.filter((line) => !line.includes('=b ')))
+})
 
-  it('is byte for byte what was sent before, but for DUP (properties, large payloads, retain) [MQTT-3.3.1-1] [MQTT-4.4.0-1]', async () => {
-    const world = await steady(never)
-    const large = new Uint8Array(40_000).map((_, index) => index)
-    const userProperties = ['b=2', 'a=1', 'b=2'].map((pair) => pair.split('=') as [string, string])
-    const common = {
-      payloadFormatIndicator: 1,
-      messageExpiryInterval: 1000,
-      responseTopic: 'answers/here',
-    }
-    const properties = {
-      ...common,
-      contentType: 'text/plain',
-      correlationData: 'abc',
-      userProperties,
-    }
-    for (const options of [
-      { qos: 1, properties },
-      { qos: 2, retain: true },
-    ] as const) {
-      quiet(world.client.publish('täst/ß', 'Grüße', options))
-      quiet(world.client.publish('large', large, options))
-    }
-    // What the caller does with its own objects afterwards is its own affair, but for a payload that is in flight.
-    properties.contentType = 'changed'
-    userProperties.length = 0
-    await world.settle()
-    const first = publishFrames(world.peer)
-    expect(first.map(({ dup }) => dup)).toEqual([false, false, false, false])
-    await world.clock.advance(5000)
-    for (let round = 0; round < 2; round++)
-      expect(publishFrames(await again(world))).toEqual(
-        first.map(({ rest }) => ({ dup: true, rest })),
-      )
-  })
+it('what was in flight: is byte for byte what was sent before, but for DUP (properties, large payloads, retain) [MQTT-3.3.1-1] [MQTT-4.4.0-1]', async () => {
+  const world = await steady(never)
+  const large = new Uint8Array(40_000).map((_, index) => index)
+  const userProperties = ['b=2', 'a=1', 'b=2'].map((pair) => pair.split('=') as [string, string])
+  const common = {
+    payloadFormatIndicator: 1,
+    messageExpiryInterval: 1000,
+    responseTopic: 'answers/here',
+  }
+  const properties = {
+    ...common,
+    contentType: 'text/plain',
+    correlationData: 'abc',
+    userProperties,
+  }
+  for (const options of [
+    { qos: 1, properties },
+    { qos: 2, retain: true },
+  ] as const) {
+    quiet(world.client.publish('täst/ß', 'Grüße', options))
+    quiet(world.client.publish('large', large, options))
+  }
+  // What the caller does with its own objects afterwards is its own affair, but for a payload that is in flight.
+  properties.contentType = 'changed'
+  userProperties.length = 0
+  await world.settle()
+  const first = publishFrames(world.peer)
+  expect(first.map(({ dup }) => dup)).toEqual([false, false, false, false])
+  await world.clock.advance(5000)
+  for (let round = 0; round < 2; round++)
+    expect(publishFrames(await again(world))).toEqual(
+      first.map(({ rest }) => ({ dup: true, rest })),
+    )
+})
 
-  it('leaves before everything new, also before what a `connect` listener asks for', async () => {
-    const world = await steady()
-    send(world, 1, 'old')
-    send(world, 2, 'older')
-    await world.send(ack('pubrec', 2))
-    await lose(world)
-    world.client.subscription('late', { qos: 1 })
-    world.client.on('connect', () => {
-      world.client.post('t', 'quick')
-      send(world, 1, 'new')
-    })
-    const lines = carried(await comeBack(world))
-    const placeOf = (text: string): number => lines.findIndex((line) => line.startsWith(text))
-    expect([lines[0], lines.length]).toEqual(['pubrel #2', 5])
-    for (const text of ['publish t=new', 'publish t=quick'])
-      expect(placeOf('publish t=old q1 #1 dup')).toBeLessThan(placeOf(text))
+it('what was in flight: leaves before everything new, also before what a `connect` listener asks for', async () => {
+  const world = await steady()
+  send(world, 1, 'old')
+  send(world, 2, 'older')
+  await world.send(ack('pubrec', 2))
+  await lose(world)
+  world.client.subscription('late', { qos: 1 })
+  world.client.on('connect', () => {
+    world.client.post('t', 'quick')
+    send(world, 1, 'new')
   })
+  const lines = carried(await comeBack(world))
+  const placeOf = (text: string): number => lines.findIndex((line) => line.startsWith(text))
+  expect([lines[0], lines.length]).toEqual(['pubrel #2', 5])
+  for (const text of ['publish t=new', 'publish t=quick'])
+    expect(placeOf('publish t=old q1 #1 dup')).toBeLessThan(placeOf(text))
 })
 
 it('a publish that was sent and given up goes out as it was, also when the caller uses its bytes again', async () => {

@@ -39,54 +39,52 @@ it('$share/g/f matches on f, and each share is a subscription of its own', async
   expect([takenTexts(shared), takenTexts(other)]).toEqual([['for g'], ['for h']])
 })
 
-describe('Subscription Identifiers', () => {
-  it('the filters of one packet share one, other packets have others, all within range', async () => {
-    const world = await agreed()
-    for (const filter of [['a', 'b/+'], 'c', 'd']) await subscribe(world, filter)
-    const given = identifiers(world)
-    expect([given.length, new Set(given).size]).toEqual([3, 3])
-    expect(given.every((id) => id >= 1 && id <= 268_435_455)).toBe(true)
-  })
-
-  it('they start at a random base', async () => {
-    const bases = new Set<number>()
-    for (const seed of [1, 7919, 104_729]) {
-      const rig = await new Rig({}, { seed }).up()
-      rig.client.subscription('a')
-      await rig.settle()
-      bases.add(rig.peer.last('subscribe').properties.subscriptionIdentifiers?.[0] ?? 0)
-    }
-    expect(bases.size).toBe(3)
-    expect(Math.max(...bases)).toBeGreaterThan(1000)
-  })
-
-  it('subscribing again for a joiner keeps the identifier of the filter', async () => {
-    const world = await agreed()
-    await subscribe(world, ['a', 'b'])
-    await subscribe(world, ['b', 'c'])
-    const sent = world.peer.all('subscribe').map(({ subscriptions, properties }) => ({
-      filters: subscriptions.map((item) => item.filter).join(),
-      id: properties.subscriptionIdentifiers?.[0],
-    }))
-    const id = sent[0]?.id
-    expect(sent).toContainEqual({ filters: 'b', id })
-    expect(sent).toContainEqual({ filters: 'c', id: expect.any(Number) as number })
-    expect(sent).not.toContainEqual({ filters: 'c', id })
-  })
-
-  it.each(['', 'after its subscription has gone'])(
-    'one of the user is not given %s',
-    async (gone) => {
-      const world = await agreed()
-      await subscribe(world, 'a')
-      const next = (identifiers(world)[0] ?? 0) + 1
-      const own = await subscribe(world, 'b', { properties: { subscriptionIdentifier: next } })
-      if (gone !== '') await leave(world, own)
-      await subscribe(world, 'c')
-      expect(identifiers(world)[2]).not.toBe(next)
-    },
-  )
+it('Subscription Identifiers: the filters of one packet share one, other packets have others, all within range', async () => {
+  const world = await agreed()
+  for (const filter of [['a', 'b/+'], 'c', 'd']) await subscribe(world, filter)
+  const given = identifiers(world)
+  expect([given.length, new Set(given).size]).toEqual([3, 3])
+  expect(given.every((id) => id >= 1 && id <= 268_435_455)).toBe(true)
 })
+
+it('Subscription Identifiers: they start at a random base', async () => {
+  const bases = new Set<number>()
+  for (const seed of [1, 7919, 104_729]) {
+    const rig = await new Rig({}, { seed }).up()
+    rig.client.subscription('a')
+    await rig.settle()
+    bases.add(rig.peer.last('subscribe').properties.subscriptionIdentifiers?.[0] ?? 0)
+  }
+  expect(bases.size).toBe(3)
+  expect(Math.max(...bases)).toBeGreaterThan(1000)
+})
+
+it('Subscription Identifiers: subscribing again for a joiner keeps the identifier of the filter', async () => {
+  const world = await agreed()
+  await subscribe(world, ['a', 'b'])
+  await subscribe(world, ['b', 'c'])
+  const sent = world.peer.all('subscribe').map(({ subscriptions, properties }) => ({
+    filters: subscriptions.map((item) => item.filter).join(),
+    id: properties.subscriptionIdentifiers?.[0],
+  }))
+  const id = sent[0]?.id
+  expect(sent).toContainEqual({ filters: 'b', id })
+  expect(sent).toContainEqual({ filters: 'c', id: expect.any(Number) as number })
+  expect(sent).not.toContainEqual({ filters: 'c', id })
+})
+
+it.each(['', 'after its subscription has gone'])(
+  'Subscription Identifiers: one of the user is not given %s',
+  async (gone) => {
+    const world = await agreed()
+    await subscribe(world, 'a')
+    const next = (identifiers(world)[0] ?? 0) + 1
+    const own = await subscribe(world, 'b', { properties: { subscriptionIdentifier: next } })
+    if (gone !== '') await leave(world, own)
+    await subscribe(world, 'c')
+    expect(identifiers(world)[2]).not.toBe(next)
+  },
+)
 
 describe('overlapping filters', () => {
   /** Readers of `a/#` and of another filter, with their identifiers and one that is unknown. */
@@ -294,32 +292,30 @@ describe('messages without a subscription, after Session Present 1', () => {
   })
 })
 
-describe('messages without a subscription, otherwise', () => {
-  it('[MQTT-4.5.0-2] acknowledged at once, with the event', async () => {
-    const world = await agreed({ clientId: 'c', cleanStart: false })
-    await world.send(publish('a', '1', 1), publish('a', '2', 2, { qos: 2 }))
-    expect([acks(world), unclaimed(world)]).toEqual([
-      ['puback 1', 'pubrec 2'],
-      ['1', '2'],
-    ])
-  })
+it('unclaimed: [MQTT-4.5.0-2] acknowledged at once, with the event', async () => {
+  const world = await agreed({ clientId: 'c', cleanStart: false })
+  await world.send(publish('a', '1', 1), publish('a', '2', 2, { qos: 2 }))
+  expect([acks(world), unclaimed(world)]).toEqual([
+    ['puback 1', 'pubrec 2'],
+    ['1', '2'],
+  ])
+})
 
-  it('the message of the event can be read, and its ack is stale', async () => {
-    const world = await agreed()
-    await world.send(publish('a', 'x', 1, { properties: { contentType: 't' } }))
-    const [event] = world.seen('unclaimed')
-    const message = event?.message
-    expect([message?.text(), message?.properties.contentType]).toEqual(['x', 't'])
-    expect(message?.ack()).toBe(false)
-  })
+it('unclaimed: the message of the event can be read, and its ack is stale', async () => {
+  const world = await agreed()
+  await world.send(publish('a', 'x', 1, { properties: { contentType: 't' } }))
+  const [event] = world.seen('unclaimed')
+  const message = event?.message
+  expect([message?.text(), message?.properties.contentType]).toEqual(['x', 't'])
+  expect(message?.ack()).toBe(false)
+})
 
-  it('a listener of the event that subscribes gets what comes next', async () => {
-    const world = await agreed()
-    const made: Subscription[] = []
-    world.client.on('unclaimed', () => void made.push(world.client.subscription('a')))
-    await world.send(publish('a', '1'), publish('a', '2'))
-    expect(made.map(takenTexts)).toEqual([['2']])
-  })
+it('unclaimed: a listener of the event that subscribes gets what comes next', async () => {
+  const world = await agreed()
+  const made: Subscription[] = []
+  world.client.on('unclaimed', () => void made.push(world.client.subscription('a')))
+  await world.send(publish('a', '1'), publish('a', '2'))
+  expect(made.map(takenTexts)).toEqual([['2']])
 })
 
 /** What it was called with, and whether that is owed an acknowledgement. */

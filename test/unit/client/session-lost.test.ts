@@ -78,78 +78,67 @@ it.each<[string, ClientOptions, Partial<typeof republish>]>([
   },
 )
 
-describe('the `sessionlost` event', () => {
-  it('accounts for every message in flight, one by one, and for none that was queued or settled', async () => {
-    const world = await steady()
-    const [acknowledged] = send(world, 1, 'acknowledged')
-    await world.send(ack('puback', 1))
-    await acknowledged
-    send(world, 1, 'a')
-    send(world, 2, 'b', 'c')
-    await world.send(ack('pubrec', 4))
-    await lose(world)
-    send(world, 1, 'queued')
-    send(world, 2, 'queued')
-    await comeBack(world, forgets())
-    const [event, ...rest] = world.seen('sessionlost')
-    expect(rest).toEqual([])
-    expect(event).toMatchObject({
-      cause: 'absent',
-      stale: 0,
-      republished: [{ topic: 't', qos: 1, packetId: 2 }],
-    })
-    const rejected = [...(event?.rejected ?? [])].sort(
-      (one, other) => one.packetId - other.packetId,
-    )
-    expect(rejected).toMatchObject(
-      [3, 4].map((packetId) => ({ topic: 't', qos: 2, packetId, error: lostUnknown })),
-    )
-    expect(Object.isFrozen(event)).toBe(true)
+it('`sessionlost`: accounts for every message in flight, one by one, and for none that was queued or settled', async () => {
+  const world = await steady()
+  const [acknowledged] = send(world, 1, 'acknowledged')
+  await world.send(ack('puback', 1))
+  await acknowledged
+  send(world, 1, 'a')
+  send(world, 2, 'b', 'c')
+  await world.send(ack('pubrec', 4))
+  await lose(world)
+  send(world, 1, 'queued')
+  send(world, 2, 'queued')
+  await comeBack(world, forgets())
+  const [event, ...rest] = world.seen('sessionlost')
+  expect(rest).toEqual([])
+  expect(event).toMatchObject({
+    cause: 'absent',
+    stale: 0,
+    republished: [{ topic: 't', qos: 1, packetId: 2 }],
   })
+  const rejected = [...(event?.rejected ?? [])].sort((one, other) => one.packetId - other.packetId)
+  expect(rejected).toMatchObject(
+    [3, 4].map((packetId) => ({ topic: 't', qos: 2, packetId, error: lostUnknown })),
+  )
+  expect(Object.isFrozen(event)).toBe(true)
+})
 
-  it('comes once for each loss, with the connection that shows it, also when nothing was in flight', async () => {
-    const world = await steady({ clientId: 'c', cleanStart: false }, forgets())
-    await again(world, forgets())
-    expect(world.seen('sessionlost')).toEqual([
-      { cause: 'absent', republished: [], rejected: [], stale: 0 },
-    ])
-    // It does not come with the first connection, nor where the session was kept.
-    await again(world)
-    await again(world, forgets())
-    const order = world.events
-      .map(({ type }) => type)
-      .filter((type) => /^(connect|sessionlost)$/.test(type))
-    expect(order).toEqual([
-      'connect',
-      'connect',
-      'sessionlost',
-      'connect',
-      'connect',
-      'sessionlost',
-    ])
-  })
+it('`sessionlost`: comes once for each loss, with the connection that shows it, also when nothing was in flight', async () => {
+  const world = await steady({ clientId: 'c', cleanStart: false }, forgets())
+  await again(world, forgets())
+  expect(world.seen('sessionlost')).toEqual([
+    { cause: 'absent', republished: [], rejected: [], stale: 0 },
+  ])
+  // It does not come with the first connection, nor where the session was kept.
+  await again(world)
+  await again(world, forgets())
+  const order = world.events
+    .map(({ type }) => type)
+    .filter((type) => /^(connect|sessionlost)$/.test(type))
+  expect(order).toEqual(['connect', 'connect', 'sessionlost', 'connect', 'connect', 'sessionlost'])
+})
 
-  it('a message republished after one loss is accounted for again at the next, and arrives once', async () => {
-    const world = await steady()
-    const [one] = send(world, 1, 'one')
-    await world.settle()
-    await again(world, forgets())
-    await again(world, forgets())
-    expect(world.seen('sessionlost').map(({ republished }) => republished.length)).toEqual([1, 1])
-    const peer = await again(world, willing(false))
-    expect(peer.all('publish')).toHaveLength(1)
-    await expect(one).resolves.toMatchObject({ reasonCode: 0 })
-  })
+it('`sessionlost`: a message republished after one loss is accounted for again at the next, and arrives once', async () => {
+  const world = await steady()
+  const [one] = send(world, 1, 'one')
+  await world.settle()
+  await again(world, forgets())
+  await again(world, forgets())
+  expect(world.seen('sessionlost').map(({ republished }) => republished.length)).toEqual([1, 1])
+  const peer = await again(world, willing(false))
+  expect(peer.all('publish')).toHaveLength(1)
+  await expect(one).resolves.toMatchObject({ reasonCode: 0 })
+})
 
-  it('a message whose caller has been answered already is neither republished nor counted as rejected twice', async () => {
-    const world = await steady()
-    const late = failure(world.client.publish('t', 'late', { qos: 1, ackTimeout: 5 }))
-    await world.clock.advance(5)
-    expect((await late).code).toBe('ERR_TIMEOUT')
-    expect(carried(await again(world, forgets()))).toEqual([])
-    expect(world.seen('sessionlost')).toMatchObject([{ republished: [], rejected: [] }])
-    expect(world.seen('drop')).toHaveLength(1)
-  })
+it('`sessionlost`: a message whose caller has been answered already is neither republished nor counted as rejected twice', async () => {
+  const world = await steady()
+  const late = failure(world.client.publish('t', 'late', { qos: 1, ackTimeout: 5 }))
+  await world.clock.advance(5)
+  expect((await late).code).toBe('ERR_TIMEOUT')
+  expect(carried(await again(world, forgets()))).toEqual([])
+  expect(world.seen('sessionlost')).toMatchObject([{ republished: [], rejected: [] }])
+  expect(world.seen('drop')).toHaveLength(1)
 })
 
 it('incoming messages of a lost session: are stale: `ack()` gives false and sends nothing; their number is told', async () => {

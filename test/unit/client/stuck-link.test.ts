@@ -38,8 +38,9 @@ async function stuck(): Promise<{ world: World; link: SlowLink; count: number }>
   return { world, link, count }
 }
 
-describe('disconnect() over a line that is stuck', () => {
-  it.each([2000, 4500])('for %i ms of five seconds: posts arrive, and DISCONNECT', async (time) => {
+it.each([2000, 4500])(
+  'disconnect() over a line that is stuck, for %i ms of five seconds: posts arrive, and DISCONNECT',
+  async (time) => {
     const { world, link, count } = await stuck()
     const ending = watched(world.client.disconnect({ timeout: 5000 }))
     await world.clock.advance(time)
@@ -48,41 +49,41 @@ describe('disconnect() over a line that is stuck', () => {
     await world.clock.advance(400)
     expect(link.types).toEqual(['connect', ...new Array(count).fill('publish'), 'disconnect'])
     expect([ending.state, world.clock.pending]).toEqual(['fulfilled', 0])
-  })
+  },
+)
 
-  it('in the middle of a large packet: that is finished, and DISCONNECT behind it', async () => {
-    const { world, link } = await linked()
-    const call = watched(world.client.publish('a', new Uint8Array(1_000_000)))
-    await world.clock.advance(100)
-    link.rate = 0
-    const ending = watched(world.client.disconnect({ timeout: 5000 }))
-    await world.clock.advance(3000)
-    link.rate = 1_000_000
-    await world.clock.advance(1500)
-    expect(link.types).toEqual(['connect', 'publish', 'disconnect'])
-    expect([call.state, ending.state, world.clock.pending]).toEqual(['fulfilled', 'fulfilled', 0])
-  })
+it('disconnect() over a line that is stuck, in the middle of a large packet: that is finished, and DISCONNECT behind it', async () => {
+  const { world, link } = await linked()
+  const call = watched(world.client.publish('a', new Uint8Array(1_000_000)))
+  await world.clock.advance(100)
+  link.rate = 0
+  const ending = watched(world.client.disconnect({ timeout: 5000 }))
+  await world.clock.advance(3000)
+  link.rate = 1_000_000
+  await world.clock.advance(1500)
+  expect(link.types).toEqual(['connect', 'publish', 'disconnect'])
+  expect([call.state, ending.state, world.clock.pending]).toEqual(['fulfilled', 'fulfilled', 0])
+})
 
-  it('for longer: it ends with the timeout, and the line is cut', async () => {
-    const { world, link } = await stuck()
-    const since = world.clock.now()
-    const ending = watched(world.client.disconnect({ timeout: 5000 }))
-    await world.clock.advance(4999)
-    expect(ending.state).toBe('pending')
-    await world.clock.advance(1)
-    expect([ending.state, world.clock.pending]).toEqual(['fulfilled', 0])
-    expect(link.destroyed?.at).toBe(since + 5000)
-  })
+it('disconnect() over a line that is stuck, for longer: it ends with the timeout, and the line is cut', async () => {
+  const { world, link } = await stuck()
+  const since = world.clock.now()
+  const ending = watched(world.client.disconnect({ timeout: 5000 }))
+  await world.clock.advance(4999)
+  expect(ending.state).toBe('pending')
+  await world.clock.advance(1)
+  expect([ending.state, world.clock.pending]).toEqual(['fulfilled', 0])
+  expect(link.destroyed?.at).toBe(since + 5000)
+})
 
-  it('an error of ours in the middle of a large packet cuts the link: no DISCONNECT goes into a packet', async () => {
-    const { world, link } = await linked()
-    watched(world.client.publish('a', new Uint8Array(1_000_000)))
-    await world.clock.advance(100)
-    link.feedBytes(Uint8Array.of(0x20, 3, 0, 0, 0))
-    await world.clock.advance(5000)
-    expect(link.types).toEqual(['connect'])
-    expect(await world.client.closed).toMatchObject({ code: 'ERR_PROTOCOL_ERROR' })
-  })
+it('disconnect() over a line that is stuck, an error of ours in the middle of a large packet cuts the link: no DISCONNECT goes into a packet', async () => {
+  const { world, link } = await linked()
+  watched(world.client.publish('a', new Uint8Array(1_000_000)))
+  await world.clock.advance(100)
+  link.feedBytes(Uint8Array.of(0x20, 3, 0, 0, 0))
+  await world.clock.advance(5000)
+  expect(link.types).toEqual(['connect'])
+  expect(await world.client.closed).toMatchObject({ code: 'ERR_PROTOCOL_ERROR' })
 })
 
 describe('a transport whose write() throws', () => {

@@ -129,57 +129,55 @@ describe('the answer', () => {
   )
 })
 
-describe('when', () => {
-  it('subscription() before connect() is sent after CONNACK and gets what comes', async () => {
-    const { world, connect } = idle()
-    const subscription = world.client.subscription('a', { qos: 1 })
-    expect(subscription.granted).toEqual([])
+it('subscription() before connect() is sent after CONNACK and gets what comes', async () => {
+  const { world, connect } = idle()
+  const subscription = world.client.subscription('a', { qos: 1 })
+  expect(subscription.granted).toEqual([])
+  const reading = read(subscription)
+  await connect()
+  expect(world.peer.received.map((packet) => packet.type)).toEqual(['connect', 'subscribe'])
+  expect(await subscription.ready).toBe(subscription)
+  expect(grants(subscription)).toEqual(['a 1'])
+  await world.send(publish('a', 'x', 1))
+  expect(reading.texts).toEqual(['x'])
+})
+
+it('subscription() before a connect() that fails, or to a server that does not offer it: ready rejects, the reader ends', async () => {
+  for (const [answer, code] of [
+    [refusing(0x87), 'ERR_CONNECT_REFUSED'],
+    [accepting({ sharedSubscriptionAvailable: 0 }), 'ERR_SHARED_SUBS_UNSUPPORTED'],
+  ] as const) {
+    const { world, connect } = idle(answer)
+    const subscription = world.client.subscription('$share/g/a')
     const reading = read(subscription)
     await connect()
-    expect(world.peer.received.map((packet) => packet.type)).toEqual(['connect', 'subscribe'])
-    expect(await subscription.ready).toBe(subscription)
-    expect(grants(subscription)).toEqual(['a 1'])
-    await world.send(publish('a', 'x', 1))
-    expect(reading.texts).toEqual(['x'])
-  })
+    expect(await failure(subscription.ready)).toMatchObject({ code })
+    expect([reading.end.state, subscribes(world)]).toEqual(['failed', []])
+  }
+})
 
-  it('subscription() before a connect() that fails, or to a server that does not offer it: ready rejects, the reader ends', async () => {
-    for (const [answer, code] of [
-      [refusing(0x87), 'ERR_CONNECT_REFUSED'],
-      [accepting({ sharedSubscriptionAvailable: 0 }), 'ERR_SHARED_SUBS_UNSUPPORTED'],
-    ] as const) {
-      const { world, connect } = idle(answer)
-      const subscription = world.client.subscription('$share/g/a')
-      const reading = read(subscription)
-      await connect()
-      expect(await failure(subscription.ready)).toMatchObject({ code })
-      expect([reading.end.state, subscribes(world)]).toEqual(['failed', []])
-    }
-  })
+it('inside a connect listener and inside a message handler', async () => {
+  const { world, connect } = idle(obliging)
+  const inside: Promise<unknown>[] = []
+  world.client.on('connect', () => void inside.push(world.client.subscribe('in/connect')))
+  await connect()
+  const handler = async (): Promise<void> => {
+    inside.push(world.client.subscribe('in/handler'))
+    await inside.at(-1)
+  }
+  quiet(world.client.listen('a', handler, { qos: 1 }))
+  await world.settle()
+  await world.send(publish('a', 'x', 1))
+  expect(await Promise.all(inside)).toHaveLength(2)
+  expect(subscribes(world)).toEqual(['in/connect', 'a', 'in/handler'])
+  expect(world.peer.all('puback').map((packet) => packet.packetId)).toEqual([1])
+})
 
-  it('inside a connect listener and inside a message handler', async () => {
-    const { world, connect } = idle(obliging)
-    const inside: Promise<unknown>[] = []
-    world.client.on('connect', () => void inside.push(world.client.subscribe('in/connect')))
-    await connect()
-    const handler = async (): Promise<void> => {
-      inside.push(world.client.subscribe('in/handler'))
-      await inside.at(-1)
-    }
-    quiet(world.client.listen('a', handler, { qos: 1 }))
-    await world.settle()
-    await world.send(publish('a', 'x', 1))
-    expect(await Promise.all(inside)).toHaveLength(2)
-    expect(subscribes(world)).toEqual(['in/connect', 'a', 'in/handler'])
-    expect(world.peer.all('puback').map((packet) => packet.packetId)).toEqual([1])
-  })
-
-  it('after the end: ERR_CLOSED', async () => {
-    const world = await agreed()
-    await Promise.all([world.client.disconnect(), world.settle()])
-    expect(await failure(world.client.subscribe('a'))).toMatchObject({ code: 'ERR_CLOSED' })
-    expect(() => world.client.subscription('a')).toThrow(coded('ERR_CLOSED'))
-  })
+it('after the end: ERR_CLOSED', async () => {
+  const world = await agreed()
+  await Promise.all([world.client.disconnect(), world.settle()])
+  expect(await failure(world.client.subscribe('a'))).toMatchObject({ code: 'ERR_CLOSED' })
+  expect(() => world.client.subscription('a')).toThrow(coded('ERR_CLOSED'))
 })
 
 describe('messages of a resumed session that wait for a subscription', () => {
@@ -321,123 +319,119 @@ it('onDrop detaches: the message that came is kept for the next subscription as 
   expect(acks(world)).toHaveLength(4)
 })
 
-describe('a signal', () => {
-  it('of hundreds of calls that wait for the connection, those that nobody aborted are sent, in order', async () => {
-    const { world, connect } = idle()
-    const filters = times(300, (index) => `a/${index}`)
-    const calls = filters.map((filter, index) => {
-      const abort = new AbortController()
-      const { ready } = world.client.subscription(filter, { signal: abort.signal })
-      if (index % 3 > 0) abort.abort()
-      return quiet(ready)
-    })
-    await connect()
-    const wanted = filters.filter((_, index) => index % 3 === 0)
-    expect(subscribes(world)).toEqual(wanted)
-    const states = await Promise.allSettled(calls)
-    expect(states.filter(({ status }) => status === 'fulfilled')).toHaveLength(wanted.length)
+it('a signal: of hundreds of calls that wait for the connection, those that nobody aborted are sent, in order', async () => {
+  const { world, connect } = idle()
+  const filters = times(300, (index) => `a/${index}`)
+  const calls = filters.map((filter, index) => {
+    const abort = new AbortController()
+    const { ready } = world.client.subscription(filter, { signal: abort.signal })
+    if (index % 3 > 0) abort.abort()
+    return quiet(ready)
   })
-
-  it('that aborts before the grant: outcome unknown, UNSUBSCRIBE follows, a late SUBACK changes nothing', async () => {
-    const world = await connected()
-    const { signal, abort } = counted()
-    const call = quiet(world.client.subscribe('a', { signal }))
-    await world.settle()
-    abort()
-    expect(await failure(call)).toMatchObject({ code: 'ERR_ABORTED', outcome: 'unknown' })
-    await world.settle()
-    expect(unsubscribes(world)).toEqual(['a'])
-    await answer(world, 'subscribe', 0)
-    await answer(world, 'unsubscribe', 0)
-    expect(world.client.state).toBe('connected')
-  })
-
-  it('that aborts before the grant leaves those alone who share the filter', async () => {
-    const world = await connected()
-    const { signal, abort } = counted()
-    quiet(world.client.subscribe('a', { signal }))
-    const second = world.client.subscribe('a')
-    await world.settle()
-    abort()
-    await answer(world, 'subscribe', 0)
-    const reading = read(await second)
-    await world.send(publish('a', 'x'))
-    expect(reading.texts).toEqual(['x'])
-    expect(unsubscribes(world)).toEqual([])
-  })
-
-  it('is let go of with the grant, and does nothing after it', async () => {
-    const world = await agreed()
-    const { signal, abort, listeners } = counted()
-    const reading = read(await subscribe(world, 'a', { signal }))
-    expect(listeners()).toBe(0)
-    abort()
-    await world.send(publish('a', 'x'))
-    expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
-  })
-
-  it('of next() is let go of with its answer', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
-    const { signal, listeners } = counted()
-    const waiting = subscription.next({ signal })
-    expect(listeners()).toBe(1)
-    await world.send(publish('a', 'x'))
-    await waiting
-    expect(listeners()).toBe(0)
-    quiet(subscription.next({ signal, timeout: 10 }))
-    await world.clock.advance(20)
-    expect(listeners()).toBe(0)
-  })
+  await connect()
+  const wanted = filters.filter((_, index) => index % 3 === 0)
+  expect(subscribes(world)).toEqual(wanted)
+  const states = await Promise.allSettled(calls)
+  expect(states.filter(({ status }) => status === 'fulfilled')).toHaveLength(wanted.length)
 })
 
-describe('until', () => {
-  it.each([
-    ['unsubscribe', ['a']],
-    ['detach', []],
-  ] as const)('ends the subscription as onExit says: %s', async (onExit, left) => {
-    const world = await agreed()
-    const { signal, abort } = counted()
-    const reading = read(await subscribe(world, 'a', { until: signal, onExit }))
-    abort()
-    await world.settle()
-    expect(reading.end.state).toBe('done')
-    expect(unsubscribes(world)).toEqual(left)
-  })
+it('a signal: that aborts before the grant: outcome unknown, UNSUBSCRIBE follows, a late SUBACK changes nothing', async () => {
+  const world = await connected()
+  const { signal, abort } = counted()
+  const call = quiet(world.client.subscribe('a', { signal }))
+  await world.settle()
+  abort()
+  expect(await failure(call)).toMatchObject({ code: 'ERR_ABORTED', outcome: 'unknown' })
+  await world.settle()
+  expect(unsubscribes(world)).toEqual(['a'])
+  await answer(world, 'subscribe', 0)
+  await answer(world, 'unsubscribe', 0)
+  expect(world.client.state).toBe('connected')
+})
 
-  it('that has aborted: the subscription is over before it began', async () => {
-    const world = await agreed()
-    const subscription = world.client.subscription('a', { until: AbortSignal.abort() })
-    const reading = read(subscription)
-    await world.settle()
-    expect(reading.end.state).toBe('done')
-    expect(await failure(subscription.ready)).toMatchObject({ code: 'ERR_ABORTED' })
-    expect(subscribes(world)).toEqual([])
-  })
+it('a signal: that aborts before the grant leaves those alone who share the filter', async () => {
+  const world = await connected()
+  const { signal, abort } = counted()
+  quiet(world.client.subscribe('a', { signal }))
+  const second = world.client.subscribe('a')
+  await world.settle()
+  abort()
+  await answer(world, 'subscribe', 0)
+  const reading = read(await second)
+  await world.send(publish('a', 'x'))
+  expect(reading.texts).toEqual(['x'])
+  expect(unsubscribes(world)).toEqual([])
+})
 
-  it.each(['unsubscribe', 'detach', 'break', 'destroy'])('is let go of: %s', async (how) => {
-    const world = await agreed()
-    const { signal, listeners } = counted()
-    const subscription = await subscribe(world, 'a', { until: signal })
-    expect(listeners()).toBe(1)
-    if (how === 'unsubscribe') quiet(subscription.unsubscribe())
-    else if (how === 'detach') subscription.detach()
-    else if (how === 'break') await subscription[Symbol.asyncIterator]().return?.()
-    else world.client.destroy()
-    await world.settle()
-    expect(listeners()).toBe(0)
-  })
+it('a signal: is let go of with the grant, and does nothing after it', async () => {
+  const world = await agreed()
+  const { signal, abort, listeners } = counted()
+  const reading = read(await subscribe(world, 'a', { signal }))
+  expect(listeners()).toBe(0)
+  abort()
+  await world.send(publish('a', 'x'))
+  expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
+})
 
-  it('in the middle of a message: the turn goes on, what is buffered follows onExit', async () => {
-    const world = await agreed()
-    const { signal, abort } = counted()
-    const subscription = await subscribe(world, 'a', { qos: 1, until: signal, onExit: 'detach' })
-    await world.send(...series('a', 3))
-    const message = taken(subscription)
-    abort()
-    expect(message.ack()).toBe(true)
-    await world.settle()
-    expect(acks(world)).toEqual(['puback 1'])
-    expect(takenTexts(await subscribe(world, 'a', { qos: 1 }))).toEqual(['2', '3'])
-  })
+it('a signal: of next() is let go of with its answer', async () => {
+  const world = await agreed()
+  const subscription = await subscribe(world, 'a')
+  const { signal, listeners } = counted()
+  const waiting = subscription.next({ signal })
+  expect(listeners()).toBe(1)
+  await world.send(publish('a', 'x'))
+  await waiting
+  expect(listeners()).toBe(0)
+  quiet(subscription.next({ signal, timeout: 10 }))
+  await world.clock.advance(20)
+  expect(listeners()).toBe(0)
+})
+
+it.each([
+  ['unsubscribe', ['a']],
+  ['detach', []],
+] as const)('until: ends the subscription as onExit says: %s', async (onExit, left) => {
+  const world = await agreed()
+  const { signal, abort } = counted()
+  const reading = read(await subscribe(world, 'a', { until: signal, onExit }))
+  abort()
+  await world.settle()
+  expect(reading.end.state).toBe('done')
+  expect(unsubscribes(world)).toEqual(left)
+})
+
+it('until: that has aborted: the subscription is over before it began', async () => {
+  const world = await agreed()
+  const subscription = world.client.subscription('a', { until: AbortSignal.abort() })
+  const reading = read(subscription)
+  await world.settle()
+  expect(reading.end.state).toBe('done')
+  expect(await failure(subscription.ready)).toMatchObject({ code: 'ERR_ABORTED' })
+  expect(subscribes(world)).toEqual([])
+})
+
+it.each(['unsubscribe', 'detach', 'break', 'destroy'])('until: is let go of: %s', async (how) => {
+  const world = await agreed()
+  const { signal, listeners } = counted()
+  const subscription = await subscribe(world, 'a', { until: signal })
+  expect(listeners()).toBe(1)
+  if (how === 'unsubscribe') quiet(subscription.unsubscribe())
+  else if (how === 'detach') subscription.detach()
+  else if (how === 'break') await subscription[Symbol.asyncIterator]().return?.()
+  else world.client.destroy()
+  await world.settle()
+  expect(listeners()).toBe(0)
+})
+
+it('until: in the middle of a message: the turn goes on, what is buffered follows onExit', async () => {
+  const world = await agreed()
+  const { signal, abort } = counted()
+  const subscription = await subscribe(world, 'a', { qos: 1, until: signal, onExit: 'detach' })
+  await world.send(...series('a', 3))
+  const message = taken(subscription)
+  abort()
+  expect(message.ack()).toBe(true)
+  await world.settle()
+  expect(acks(world)).toEqual(['puback 1'])
+  expect(takenTexts(await subscribe(world, 'a', { qos: 1 }))).toEqual(['2', '3'])
 })

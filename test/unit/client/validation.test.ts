@@ -295,33 +295,31 @@ function refusal(parser: schema.Parser<unknown>, value: unknown, name = 'a.b'): 
 
 const { NaN: none, POSITIVE_INFINITY: infinite, NEGATIVE_INFINITY: least } = Number
 
-describe('single values', () => {
-  it.each<[string, schema.Parser<unknown>, unknown[], unknown[]]>([
-    ['integer', integer(-1, 5), [-1, 0, 5], [-2, 6, 0.5, none, infinite, '1', null, undefined, 1n]],
-    ['duration', duration, [0, 0.5, 2_147_483_647], [-1, 2_147_483_648, none, infinite, '5', null]],
-    ['limit', limit, [1, 1e9, infinite], [0, -1, 1.5, least, none, '1']],
-    ['boolean', schema.boolean, [true, false], [0, 1, 'true', null, undefined]],
-    ['string', string, ['', 'a'], [5, null, undefined, new String('a')]],
-    ['callable', callable, [() => undefined], [{}, 'f', undefined]],
-    ['oneOf', oneOf('a', 2, false), ['a', 2, false], ['b', '2', 0, undefined]],
-    ['optional', optional(string), ['a', undefined], [null, 5]],
-    ['withDefault', withDefault(string, 'x'), ['a'], [null, 5]],
-    ['bytes', (value, name) => bytes(value, name) && value, ['a'], [5, null, [1], {}]],
-  ])('%s', (_, parser, good, bad) => {
-    for (const value of good) expect(parser(value, 'a.b')).toBe(value)
-    const error = { code: 'ERR_INVALID_OPTION', option: 'a.b', fault: 'local', outcome: 'not-sent' }
-    const message = expect.stringMatching(/^a\.b must be /)
-    for (const value of bad) expect(refusal(parser, value)).toMatchObject({ ...error, message })
-  })
+it.each<[string, schema.Parser<unknown>, unknown[], unknown[]]>([
+  ['integer', integer(-1, 5), [-1, 0, 5], [-2, 6, 0.5, none, infinite, '1', null, undefined, 1n]],
+  ['duration', duration, [0, 0.5, 2_147_483_647], [-1, 2_147_483_648, none, infinite, '5', null]],
+  ['limit', limit, [1, 1e9, infinite], [0, -1, 1.5, least, none, '1']],
+  ['boolean', schema.boolean, [true, false], [0, 1, 'true', null, undefined]],
+  ['string', string, ['', 'a'], [5, null, undefined, new String('a')]],
+  ['callable', callable, [() => undefined], [{}, 'f', undefined]],
+  ['oneOf', oneOf('a', 2, false), ['a', 2, false], ['b', '2', 0, undefined]],
+  ['optional', optional(string), ['a', undefined], [null, 5]],
+  ['withDefault', withDefault(string, 'x'), ['a'], [null, 5]],
+  ['bytes', (value, name) => bytes(value, name) && value, ['a'], [5, null, [1], {}]],
+])('takes and refuses: %s', (_, parser, good, bad) => {
+  for (const value of good) expect(parser(value, 'a.b')).toBe(value)
+  const error = { code: 'ERR_INVALID_OPTION', option: 'a.b', fault: 'local', outcome: 'not-sent' }
+  const message = expect.stringMatching(/^a\.b must be /)
+  for (const value of bad) expect(refusal(parser, value)).toMatchObject({ ...error, message })
+})
 
-  it('withDefault fills in what is undefined, and nothing else', () => {
-    expect(withDefault(integer(0, 9), 5)(undefined, 'a')).toBe(5)
-    expect(withDefault(integer(0, 9), 5)(0, 'a')).toBe(0)
-  })
+it('withDefault fills in what is undefined, and nothing else', () => {
+  expect(withDefault(integer(0, 9), 5)(undefined, 'a')).toBe(5)
+  expect(withDefault(integer(0, 9), 5)(0, 'a')).toBe(0)
+})
 
-  it('oneOf lists what may be', () => {
-    expect(refusal(oneOf('a', 'b', 3), 'c').message).toBe('a.b must be "a", "b" or 3, not "c"')
-  })
+it('oneOf lists what may be', () => {
+  expect(refusal(oneOf('a', 'b', 3), 'c').message).toBe('a.b must be "a", "b" or 3, not "c"')
 })
 
 it.each([

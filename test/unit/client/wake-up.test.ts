@@ -65,45 +65,43 @@ it('a wake-up while connected: the link ends right after it answered: without ba
   expect(times()).toEqual([0, 5100, 6100])
 })
 
-describe('a wake-up while there is no connection', () => {
-  it('dials now', async () => {
-    const { rig, wake, times } = await awake()
-    rig.behave = (_host, dial) => (dial < 6 ? down : agreeable)
-    await rig.cut()
-    await rig.advance(1000 + 2000 + 4000 + 8000 + 5000)
-    expect(rig.dials).toHaveLength(5)
-    const from = rig.clock.now()
-    await wake()
-    expect(times().at(-1)).toBe(from)
-    expect(rig.client.state).toBe('connected')
-  })
+it('a wake-up while there is no connection: dials now', async () => {
+  const { rig, wake, times } = await awake()
+  rig.behave = (_host, dial) => (dial < 6 ? down : agreeable)
+  await rig.cut()
+  await rig.advance(1000 + 2000 + 4000 + 8000 + 5000)
+  expect(rig.dials).toHaveLength(5)
+  const from = rig.clock.now()
+  await wake()
+  expect(times().at(-1)).toBe(from)
+  expect(rig.client.state).toBe('connected')
+})
 
-  it('not more than once a second, however often', async () => {
-    const { rig, wake } = await awake()
-    rig.behave = () => down
-    await rig.cut()
-    for (let index = 0; index < 200; index++) {
-      await wake()
-      await rig.advance(50)
-    }
-    // Ten seconds.
-    expect(rig.dials.length).toBeLessThanOrEqual(12)
-  })
-
-  it('nothing listens before connect(), after the end, and after a first attempt that was refused', async () => {
-    const { rig, wake, listeners } = sleeper()
-    expect(listeners()).toBe(0)
+it('a wake-up while there is no connection: not more than once a second, however often', async () => {
+  const { rig, wake } = await awake()
+  rig.behave = () => down
+  await rig.cut()
+  for (let index = 0; index < 200; index++) {
     await wake()
-    expect(rig.dials).toEqual([])
-    await rig.up()
-    expect(listeners()).toBe(1)
-    await rig.finish()
-    expect([listeners(), rig.clock.pending]).toEqual([0, 0])
-    const refused = sleeper()
-    refused.rig.behave = () => down
-    await Promise.all([refused.rig.client.connect().catch(() => undefined), refused.rig.settle()])
-    expect(refused.listeners()).toBe(0)
-  })
+    await rig.advance(50)
+  }
+  // Ten seconds.
+  expect(rig.dials.length).toBeLessThanOrEqual(12)
+})
+
+it('a wake-up while there is no connection: nothing listens before connect(), after the end, and after a first attempt that was refused', async () => {
+  const { rig, wake, listeners } = sleeper()
+  expect(listeners()).toBe(0)
+  await wake()
+  expect(rig.dials).toEqual([])
+  await rig.up()
+  expect(listeners()).toBe(1)
+  await rig.finish()
+  expect([listeners(), rig.clock.pending]).toEqual([0, 0])
+  const refused = sleeper()
+  refused.rig.behave = () => down
+  await Promise.all([refused.rig.client.connect().catch(() => undefined), refused.rig.settle()])
+  expect(refused.listeners()).toBe(0)
 })
 
 it('sleep without an event: the clock jumps, the socket is stale: probed, given up in 1.5 s, one reconnect without back-off', async () => {
