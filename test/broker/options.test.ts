@@ -17,75 +17,67 @@ const invalid = (message: RegExp) =>
 
 const fault = { packet: 'publish', direction: 'in', nth: 1, action: 'drop' }
 
-describe('options', () => {
-  it.each<[unknown, RegExp]>([
-    [null, /options must be an object/],
-    [[], /options must be an object/],
-    [{ keepalive: 3 }, /'keepalive' is unknown/],
-    [{ autenticate: () => true }, /'autenticate' is unknown; did you mean 'authenticate'/],
-    [{ maxQueuedMessage: 3 }, /did you mean 'maxQueuedMessages'/],
-    [{ authenticate: 'x' }, /authenticate must be a function, not a string/],
-    [{ authorizePublish: true }, /authorizePublish must be a function, not true/],
-    [{ authorizeSubscribe: {} }, /authorizeSubscribe must be a function, not an object/],
-    [{ authorizeDelivery: 1 }, /authorizeDelivery must be a function, not 1/],
-    [{ intercept: null }, /intercept must be a function, not null/],
-    [{ random: 4 }, /random must be a function/],
-    [{ protocolVersions: [3] }, /protocolVersions must be 5 or 4, not 3/],
-    [{ protocolVersions: [] }, /protocolVersions must be an array/],
-    [{ protocolVersions: 5 }, /protocolVersions must be an array/],
-    [{ responseInformation: 5 }, /responseInformation must be a string or a function, not 5/],
-    [{ clock: {} }, /clock must be an object with the methods now and setTimer/],
-    [{ auth: [] }, /auth must be an object/],
-    [{ auth: { m: {} } }, /auth\.m must be an object with the methods start and continue/],
-    [{ auth: { m: { start: () => ({}) } } }, /auth\.m must be/],
-    [{ connectTimeout: -1 }, /connectTimeout must be an integer from 0 to/],
-    [{ hookTimeout: '5' }, /hookTimeout must be an integer from 0 to \d+, not a string/],
-    [{ maxRetained: Number.NaN }, /maxRetained must be an integer from 0 to \d+, not NaN/],
-    [{ receiveMaximum: 0 }, /receiveMaximum must be an integer from 1/],
-    [{ maxInflight: 65_536 }, /maxInflight must be an integer from 1 to 65535, not 65536/],
-    [{ maximumQoS: true }, /maximumQoS must be an integer from 0 to 2/],
-    [{ serverKeepAlive: 1.5 }, /serverKeepAlive must be an integer from 0 to 65535/],
-    [{ queueQoS0: 'yes' }, /queueQoS0 must be a boolean, not a string/],
-    [{ overflow: 'drop' }, /overflow must be 'drop-newest' or 'drop-oldest', not 'drop'/],
-    [{ faults: {} }, /faults must be an array/],
-    [{ faults: [null] }, /fault must be an object/],
-    [{ faults: [{ ...fault, action: 'lose' }] }, /fault\.action: 'lose' is unknown/],
-    [{ faults: [{ ...fault, action: 'dorp' }] }, /did you mean 'drop'/],
-    [{ faults: [{ ...fault, action: {} }] }, /fault\.action\.reasonCode must be an integer/],
-    [
-      { faults: [{ ...fault, action: { reasonCode: 300 } }] },
-      /fault\.action\.reasonCode must be an integer from 0 to 255/,
-    ],
-    [
-      { faults: [{ ...fault, action: { replace: 5 } }] },
-      /fault\.action\.replace must be a function/,
-    ],
-    [
-      { faults: [{ ...fault, packet: 'pubish' }] },
-      /fault\.packet: 'pubish' is unknown; did you mean 'publish'/,
-    ],
-    [
-      { faults: [{ ...fault, direction: 'up' }] },
-      /fault\.direction must be 'in' or 'out', not 'up'/,
-    ],
-    [{ faults: [{ ...fault, nth: 0 }] }, /fault\.nth.* must be an integer from 1/],
-    [{ faults: [{ ...fault, nth: 'all' }] }, /fault\.nth/],
-    [{ faults: [{ ...fault, delay: -5 }] }, /fault\.delay must be an integer/],
-    [{ faults: [{ ...fault, clientId: 5 }] }, /fault\.clientId must be a string/],
-    [{ faults: [{ ...fault, count: 5 }] }, /'count' is unknown/],
-  ])('%j', (options, message) => {
-    expect(() => new MemoryBroker(options as never)).toThrow(invalid(message))
-  })
+it.each<[unknown, RegExp]>([
+  [null, /options must be an object/],
+  [[], /options must be an object/],
+  [{ keepalive: 3 }, /'keepalive' is unknown/],
+  [{ autenticate: () => true }, /'autenticate' is unknown; did you mean 'authenticate'/],
+  [{ maxQueuedMessage: 3 }, /did you mean 'maxQueuedMessages'/],
+  [{ authenticate: 'x' }, /authenticate must be a function, not a string/],
+  [{ authorizePublish: true }, /authorizePublish must be a function, not true/],
+  [{ authorizeSubscribe: {} }, /authorizeSubscribe must be a function, not an object/],
+  [{ authorizeDelivery: 1 }, /authorizeDelivery must be a function, not 1/],
+  [{ intercept: null }, /intercept must be a function, not null/],
+  [{ random: 4 }, /random must be a function/],
+  [{ protocolVersions: [3] }, /protocolVersions must be 5 or 4, not 3/],
+  [{ protocolVersions: [] }, /protocolVersions must be an array/],
+  [{ protocolVersions: 5 }, /protocolVersions must be an array/],
+  [{ responseInformation: 5 }, /responseInformation must be a string or a function, not 5/],
+  [{ clock: {} }, /clock must be an object with the methods now and setTimer/],
+  [{ auth: [] }, /auth must be an object/],
+  [{ auth: { m: {} } }, /auth\.m must be an object with the methods start and continue/],
+  [{ auth: { m: { start: () => ({}) } } }, /auth\.m must be/],
+  [{ connectTimeout: -1 }, /connectTimeout must be an integer from 0 to/],
+  [{ hookTimeout: '5' }, /hookTimeout must be an integer from 0 to \d+, not a string/],
+  [{ maxRetained: Number.NaN }, /maxRetained must be an integer from 0 to \d+, not NaN/],
+  [{ receiveMaximum: 0 }, /receiveMaximum must be an integer from 1/],
+  [{ maxInflight: 65_536 }, /maxInflight must be an integer from 1 to 65535, not 65536/],
+  [{ maximumQoS: true }, /maximumQoS must be an integer from 0 to 2/],
+  [{ serverKeepAlive: 1.5 }, /serverKeepAlive must be an integer from 0 to 65535/],
+  [{ queueQoS0: 'yes' }, /queueQoS0 must be a boolean, not a string/],
+  [{ overflow: 'drop' }, /overflow must be 'drop-newest' or 'drop-oldest', not 'drop'/],
+  [{ faults: {} }, /faults must be an array/],
+  [{ faults: [null] }, /fault must be an object/],
+  [{ faults: [{ ...fault, action: 'lose' }] }, /fault\.action: 'lose' is unknown/],
+  [{ faults: [{ ...fault, action: 'dorp' }] }, /did you mean 'drop'/],
+  [{ faults: [{ ...fault, action: {} }] }, /fault\.action\.reasonCode must be an integer/],
+  [
+    { faults: [{ ...fault, action: { reasonCode: 300 } }] },
+    /fault\.action\.reasonCode must be an integer from 0 to 255/,
+  ],
+  [{ faults: [{ ...fault, action: { replace: 5 } }] }, /fault\.action\.replace must be a function/],
+  [
+    { faults: [{ ...fault, packet: 'pubish' }] },
+    /fault\.packet: 'pubish' is unknown; did you mean 'publish'/,
+  ],
+  [{ faults: [{ ...fault, direction: 'up' }] }, /fault\.direction must be 'in' or 'out', not 'up'/],
+  [{ faults: [{ ...fault, nth: 0 }] }, /fault\.nth.* must be an integer from 1/],
+  [{ faults: [{ ...fault, nth: 'all' }] }, /fault\.nth/],
+  [{ faults: [{ ...fault, delay: -5 }] }, /fault\.delay must be an integer/],
+  [{ faults: [{ ...fault, clientId: 5 }] }, /fault\.clientId must be a string/],
+  [{ faults: [{ ...fault, count: 5 }] }, /'count' is unknown/],
+])('%j', (options, message) => {
+  expect(() => new MemoryBroker(options as never)).toThrow(invalid(message))
+})
 
-  it('a fault that is added later is checked as well', () => {
-    expect(() => world().broker.faults.add({ ...fault, action: 'explode' } as never)).toThrow(
-      invalid(/'explode' is unknown/),
-    )
-  })
+it('a fault that is added later is checked as well', () => {
+  expect(() => world().broker.faults.add({ ...fault, action: 'explode' } as never)).toThrow(
+    invalid(/'explode' is unknown/),
+  )
+})
 
-  it('one that is undefined is not there', () => {
-    expect(() => new MemoryBroker({ authenticate: undefined, maxLog: undefined })).not.toThrow()
-  })
+it('one that is undefined is not there', () => {
+  expect(() => new MemoryBroker({ authenticate: undefined, maxLog: undefined })).not.toThrow()
 })
 
 describe('calls', () => {
