@@ -3,6 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
 import type { Message } from '../../../src/client/options/index.js'
+import { turn } from '../../support/pausing.js'
 import { keeps } from './across.js'
 import { coded, times } from './harness.js'
 import { agreed, publish, quick, subscribe, taken, takenTexts } from './incoming.js'
@@ -10,7 +11,6 @@ import { windowed } from './windowed.js'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 // What was collected is given back by another thread, a little later.
 async function buffers(): Promise<number> {

@@ -133,15 +133,6 @@ it('`ttl`: and message expiry: whichever comes first', async () => {
   for (const error of errors) expect((await error).code).toBe('ERR_EXPIRED')
 })
 
-it('`ttl`: does not touch what was sent, on this connection or the next', async () => {
-  const world = await steady({ outbound: { ttl: 5 } })
-  const [one] = send(world, 1, 'one')
-  await world.clock.advance(1000)
-  expect(await world.outcome(one as Promise<unknown>)).toEqual({ state: 'pending' })
-  await again(world, willing(true))
-  await expect(one).resolves.toBeDefined()
-})
-
 it('`ttl`: leaves no timer behind once a message was sent, aborted or cleared', async () => {
   const world = await steady(
     { outbound: { ttl: 60_000, offline: { qos0: 'queue' } } },

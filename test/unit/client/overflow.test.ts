@@ -117,54 +117,52 @@ it('backpressure: a buffer full of QoS 1 drops the QoS 0 message that comes', as
   expect(takenTexts(subscription).filter((text) => text !== 'zero')).toEqual(texts(1, 5))
 })
 
-describe('when the policy decides', () => {
-  it.each(['drop-oldest', 'drop-newest', 'backpressure'] as const)(
-    '%s: bursts within one read, each read before the next, are not the consumer’s fault',
-    async (overflow) => {
-      const { world, subscription } = await overflowing({ overflow })
-      for (let round = 0; round < 5; round++) {
-        await world.send(...quick('a', 50, round * 50 + 1))
-        expect(takenTexts(subscription)).toEqual(texts(round * 50 + 1, round * 50 + 50))
-      }
-      expect(subscription.dropped).toBe(0)
-    },
-  )
-
-  it('a reader that waits is given the message, whatever the buffer', async () => {
-    const { world, subscription } = await overflowing({ overflow: 'drop-newest', buffer: 1 })
-    for (const text of ['1', '2', '3']) {
-      const waiting = subscription.next()
-      await world.send(publish('a', text))
-      expect((await waiting)?.text()).toBe(text)
+it.each(['drop-oldest', 'drop-newest', 'backpressure'] as const)(
+  '%s: bursts within one read, each read before the next, are not the consumer’s fault',
+  async (overflow) => {
+    const { world, subscription } = await overflowing({ overflow })
+    for (let round = 0; round < 5; round++) {
+      await world.send(...quick('a', 50, round * 50 + 1))
+      expect(takenTexts(subscription)).toEqual(texts(round * 50 + 1, round * 50 + 50))
     }
     expect(subscription.dropped).toBe(0)
-  })
+  },
+)
 
-  it('onDrop that throws harms nothing', async () => {
-    const options = { buffer: 1, overflow: 'drop-newest' } as const
-    const { world, subscription } = await overflowing({ ...options, onDrop: () => expect.fail() })
-    await trickle(world, 4)
-    expect(world.client.state).toBe('connected')
-    expect(takenTexts(subscription)[0]).toBe('1')
-  })
+it('a reader that waits is given the message, whatever the buffer', async () => {
+  const { world, subscription } = await overflowing({ overflow: 'drop-newest', buffer: 1 })
+  for (const text of ['1', '2', '3']) {
+    const waiting = subscription.next()
+    await world.send(publish('a', text))
+    expect((await waiting)?.text()).toBe(text)
+  }
+  expect(subscription.dropped).toBe(0)
+})
 
-  it('a flood of losses is at most one drop event per second', async () => {
-    const { world } = await overflowing({ overflow: 'drop-oldest', buffer: 1 })
-    for (let index = 0; index < 50; index++) {
-      await world.send(publish('a', 'x'))
-      await world.clock.advance(100)
-    }
-    expect(world.seen('drop').length).toBeLessThanOrEqual(6)
-    expect(world.seen('drop').length).toBeGreaterThanOrEqual(4)
-  })
+it('onDrop that throws harms nothing', async () => {
+  const options = { buffer: 1, overflow: 'drop-newest' } as const
+  const { world, subscription } = await overflowing({ ...options, onDrop: () => expect.fail() })
+  await trickle(world, 4)
+  expect(world.client.state).toBe('connected')
+  expect(takenTexts(subscription)[0]).toBe('1')
+})
 
-  it('a loss that nothing follows is told once, and no `drop` event tells of none', async () => {
-    const { world, subscription } = await overflowing({ overflow: 'drop-oldest', buffer: 1 })
-    await trickle(world, 3)
-    await world.clock.advance(5000)
-    expect(world.seen('drop').map(({ count }) => count)).not.toContain(0)
-    expect(dropCount(world)).toBe(subscription.dropped)
-  })
+it('a flood of losses is at most one drop event per second', async () => {
+  const { world } = await overflowing({ overflow: 'drop-oldest', buffer: 1 })
+  for (let index = 0; index < 50; index++) {
+    await world.send(publish('a', 'x'))
+    await world.clock.advance(100)
+  }
+  expect(world.seen('drop').length).toBeLessThanOrEqual(6)
+  expect(world.seen('drop').length).toBeGreaterThanOrEqual(4)
+})
+
+it('a loss that nothing follows is told once, and no `drop` event tells of none', async () => {
+  const { world, subscription } = await overflowing({ overflow: 'drop-oldest', buffer: 1 })
+  await trickle(world, 3)
+  await world.clock.advance(5000)
+  expect(world.seen('drop').map(({ count }) => count)).not.toContain(0)
+  expect(dropCount(world)).toBe(subscription.dropped)
 })
 
 it('a subscription that is not read: QoS 0 of others, control packets, keep-alive and publishes are unaffected', async () => {

@@ -1,17 +1,7 @@
 /** Abort signals and time limits of publishes: before the first byte the message is gone, later only the caller is. */
 import { expect, it, vi } from 'vitest'
-import { accepting, agreeable, connected, failure } from './harness.js'
+import { accepting, agreeable, connected } from './harness.js'
 import { ack, fates, stubbed } from './stub.js'
-
-it.each([0, 1, 2] as const)('abort: an aborted signal sends nothing at QoS %i', async (qos) => {
-  const world = await stubbed()
-  const cause = new Error('changed my mind')
-  const call = failure(world.client.publish('t', 'x', { qos, signal: AbortSignal.abort(cause) }))
-  const aborted = { code: 'ERR_ABORTED', name: 'AbortError', fault: 'local', outcome: 'not-sent' }
-  expect(await call).toMatchObject({ ...aborted, cause })
-  await world.settle()
-  expect(world.stub.writes).toEqual([])
-})
 
 it.each([0, 1, 2] as const)(
   'abort: before the first byte it is removed alone: QoS %i',

@@ -1,6 +1,6 @@
 /** SUBSCRIBE: what leaves, what comes back, what is refused here, how a call ends; and merging while offline, answers that cross, calls from inside callbacks. */
 import { describe, expect, it, vi } from 'vitest'
-import type { Filters, Subscription } from '../../../src/client/options/index.js'
+import type { Subscription } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { keeps } from './across.js'
 import { accepting, agreeable, coded, connected, failure, times, type World } from './harness.js'
@@ -29,27 +29,6 @@ const refused = { code: 'ERR_SUBSCRIBE_REFUSED', outcome: 'refused', fault: 'rem
 
 const grants = ({ granted }: Subscription) =>
   granted.map(({ filter, reasonCode }) => `${filter} ${reasonCode}`)
-
-it('[MQTT-3.9.3-1] a list is one packet, options per filter, codes mapped by position', async () => {
-  const world = await connected()
-  const filters: Filters = [
-    'a',
-    { filter: 'b', qos: 2, noLocal: true },
-    { filter: 'c/#', retainHandling: 1 },
-  ]
-  const promise = world.client.subscribe(filters, { qos: 1 })
-  await world.settle()
-  const defaults = { qos: 1, noLocal: false, retainAsPublished: false, retainHandling: 0 }
-  expect(world.peer.all('subscribe').map(({ subscriptions }) => subscriptions)).toEqual([
-    [
-      { ...defaults, filter: 'a' },
-      { ...defaults, filter: 'b', qos: 2, noLocal: true },
-      { ...defaults, filter: 'c/#', retainHandling: 1 },
-    ],
-  ])
-  await answer(world, 'subscribe', 1, 2, 0)
-  expect(grants(await promise)).toEqual(['a 1', 'b 2', 'c/# 0'])
-})
 
 it('also seen: brokers that limit the filters of one SUBSCRIBE: more filters than maxFiltersPerSubscribe: several packets, one identifier, one answer for the caller', async () => {
   const world = await connected({ maxFiltersPerSubscribe: 2 })

@@ -1,6 +1,5 @@
 /** MQTT 3.1.1: what it does not have is refused by name where it is asked for, and named where `'auto'` goes without it. */
 import { describe, expect, it } from 'vitest'
-import { parseOptions } from '../../../src/client/options/check-options.js'
 import type { ClientOptions, DisconnectOptions } from '../../../src/client/options/index.js'
 import { MqttError } from '../../../src/errors.js'
 import { failure, World } from './harness.js'
@@ -96,26 +95,6 @@ it('protocolVersion 4: properties of subscribe() and unsubscribe() are refused b
   await world.send(publish('a', 'x'))
   expect(takenTexts(subscription)).toEqual(['x'])
   expect(world.peer.all('unsubscribe')).toEqual([])
-})
-
-it('protocolVersion 4: getters and proxies are read once: no second look finds another value', () => {
-  let reads = 0
-  const sly = {
-    protocolVersion: 4,
-    get receiveMaximum() {
-      return ++reads === 1 ? undefined : 5
-    },
-  } as ClientOptions
-  new World(sly).client.destroy()
-  expect(reads).toBe(1)
-  const proxy = new Proxy({ protocolVersion: 4, sessionExpiryInterval: 5 } as ClientOptions, {})
-  expect(() => new World(proxy)).toThrow(
-    expect.objectContaining({ option: 'sessionExpiryInterval' }),
-  )
-  const inherited = Object.create({ protocolVersion: 4, topicAliasMaximum: 5 }) as ClientOptions
-  expect(() => parseOptions(inherited)).toThrow(
-    expect.objectContaining({ option: 'topicAliasMaximum' }),
-  )
 })
 
 describe("'auto'", () => {
