@@ -19,25 +19,20 @@ const vectors = readVectors('../../rules/vectors.json').filter(
   ({ direction, fill }) => direction === 'c2s' && fill === undefined,
 )
 
-const codes: Readonly<Record<string, string>> = Object.fromEntries(
-  [
-    ...[
-      'MalformedPacket 81',
-      'ProtocolError 82',
-      'UnsupportedProtocolVersion 84',
-      'ClientIdentifierNotValid 85',
-      'TopicFilterInvalid 8f',
-    ],
-    ...[
-      'TopicNameInvalid 90',
-      'TopicAliasInvalid 94',
-      'PacketTooLarge 95',
-      'RetainNotSupported 9a',
-      'QoSNotSupported 9b',
-    ],
-    ...['SharedSubscriptionsNotSupported 9e', 'SubscriptionIdentifiersNotSupported a1'],
-  ].map((pair) => pair.split(' ')),
-)
+const codes: Readonly<Record<string, string>> = {
+  MalformedPacket: '81',
+  ProtocolError: '82',
+  UnsupportedProtocolVersion: '84',
+  ClientIdentifierNotValid: '85',
+  TopicFilterInvalid: '8f',
+  TopicNameInvalid: '90',
+  TopicAliasInvalid: '94',
+  PacketTooLarge: '95',
+  RetainNotSupported: '9a',
+  QoSNotSupported: '9b',
+  SharedSubscriptionsNotSupported: '9e',
+  SubscriptionIdentifiersNotSupported: 'a1',
+}
 const acceptedCodes = ({ acceptErrors = [] }: Vector) => acceptErrors.map((error) => codes[error])
 
 /** Lets every client in; an exchange that the client begins later asks for one step more. */

@@ -6,7 +6,7 @@ import type { Message } from '../../../src/client/options/index.js'
 import { turn } from '../../support/pausing.js'
 import { keeps } from './across.js'
 import { coded, times } from './harness.js'
-import { agreed, publish, quick, subscribe, taken, takenTexts } from './incoming.js'
+import { agreed, publish, quick, subscribe, taken } from './incoming.js'
 import { windowed } from './windowed.js'
 
 setFlagsFromString('--expose-gc')
@@ -161,18 +161,4 @@ it('messages that wait: unread, of a session that was resumed, neither', async (
   for (let id = 1; id <= 300; id++)
     await send(...quick('nobody', 40), publish('late', 'x'.repeat(100), id), ...quick('nobody', 40))
   expect((await buffers()) - before).toBeLessThan(300_000)
-})
-
-it('messages that wait: borrowed, in windows that come to an end, move out and are right', async () => {
-  const { world, busy, send, connections } = await windowed()
-  const reader = await subscribe(world, 'a', { lifetime: 'borrowed', ...large })
-  await busy()
-  const expected: string[] = []
-  for (let round = 0; round < 40; round++) {
-    const texts = times(90, (index) => `${round}:${index} ${'x'.repeat(60)}`)
-    expected.push(...texts)
-    await send(...texts.map((text) => publish('a', text)))
-  }
-  expect(connections[0]?.windows.length).toBeLessThanOrEqual(5)
-  expect(takenTexts(reader)).toEqual(expected)
 })

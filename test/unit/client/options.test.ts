@@ -3,7 +3,7 @@ import { expect, it, test } from 'vitest'
 import { constant, exponential } from '../../../src/client/options/backoff.js'
 import type { ClientOptions } from '../../../src/client/options/index.js'
 import { MqttError } from '../../../src/errors.js'
-import { accepting, agreeable, connected, World } from './harness.js'
+import { accepting, agreeable, connected, thrown, World } from './harness.js'
 import { publish, quiet } from './incoming.js'
 import { Rig, reconnect } from './rig.js'
 import { toy } from './toy-auth.js'
@@ -11,14 +11,7 @@ import { unhandledIn } from './unhandled.js'
 
 const long = 'x'.repeat(65_536)
 
-function refusal(options: unknown): MqttError {
-  try {
-    new World(options as ClientOptions)
-  } catch (error) {
-    return error as MqttError
-  }
-  throw new Error('it was to throw')
-}
+const refusal = (options: unknown) => thrown(() => new World(options as ClientOptions))
 
 /** Freezes everything that can be reached, but for bytes, signals and functions. */
 function deepFreeze<T>(value: T): T {

@@ -13,6 +13,7 @@ import {
   taken,
   takenTexts,
 } from './incoming.js'
+import { watched } from './stub.js'
 
 const without =
   (type: 'subscribe' | 'unsubscribe', base: Answer): Answer =>
@@ -21,15 +22,6 @@ const without =
 
 const coded = (present: boolean, ...reasonCodes: number[]): Answer =>
   answering('subscribe', reasonCodes, willing(present))
-
-function counted<T>(promise: Promise<T>): { readonly promise: Promise<T>; count: number } {
-  const result = { promise, count: 0 }
-  const count = (): void => {
-    result.count += 1
-  }
-  promise.then(count, count)
-  return result
-}
 
 /** What the latest connection carried, without packet identifiers. */
 const lines = (world: World) => carried(world.peer).map((line) => line.replace(/ #\d+$/, ''))
@@ -46,7 +38,7 @@ describe.each([
 ])('the session is %s', (_name, present) => {
   it('SUBSCRIBE without SUBACK: each filter once more with a new identifier and the same options, settled once', async () => {
     const world = await steady({}, without('subscribe', willing(false)))
-    const call = counted(
+    const call = watched(
       world.client.subscribe([{ filter: 'a', qos: 2, retainHandling: 1 }, 'b'], { qos: 1 }),
     )
     await world.settle()
@@ -59,25 +51,25 @@ describe.each([
     expect(packets[0]?.packetId).not.toBe(first.packetId)
     const { packetId } = first
     await world.send({ type: 'suback', packetId, reasonCodes: [0x80, 0x80] })
-    expect((await call.promise).granted.map(({ qos }) => qos)).toEqual([2, 1])
+    expect(call.value?.granted.map(({ qos }) => qos)).toEqual([2, 1])
     await again(world, willing(true))
-    expect([call.count, lines(world)]).toEqual([1, []])
+    expect([call.settled, lines(world)]).toEqual([1, []])
   })
 
   it('UNSUBSCRIBE without UNSUBACK: once more, settled once; the filter is not subscribed to again', async () => {
     const world = await steady({}, without('unsubscribe', willing(false)))
     for (const filter of ['a', 'b']) await subscribe(world, filter)
-    const call = counted(world.client.unsubscribe(['a', 'x']))
+    const call = watched(world.client.unsubscribe(['a', 'x']))
     await world.settle()
     const first = world.peer.last('unsubscribe')
     const peer = await again(world, willing(present))
     const packets = peer.all('unsubscribe')
     expect(packets.map(({ filters }) => filters)).toEqual([['a'], ['x']])
     expect(packets[0]?.packetId).not.toBe(first.packetId)
-    expect(await call.promise).toMatchObject([{ filter: 'a' }, { filter: 'x' }])
+    expect(call.value).toMatchObject([{ filter: 'a' }, { filter: 'x' }])
     expect(subscribes(world)).toEqual(present ? [] : ['b'])
     await again(world, willing(false))
-    expect([call.count, lines(world)]).toEqual([1, ['subscribe b']])
+    expect([call.settled, lines(world)]).toEqual([1, ['subscribe b']])
   })
 
   it('several calls keep their order', async () => {

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import type { BaseClient } from '../../../src/client/client.js'
 import * as schema from '../../../src/common/schema.js'
 import { MqttError } from '../../../src/errors.js'
-import { agreeable, connected, World } from './harness.js'
+import { agreeable, connected, thrown, World } from './harness.js'
 
 const nul = 'a\0b'
 
@@ -283,15 +283,8 @@ const {
 } = schema
 
 /** The error of a parser that refuses. */
-function refusal(parser: schema.Parser<unknown>, value: unknown, name = 'a.b'): MqttError {
-  try {
-    parser(value, name)
-  } catch (error) {
-    if (MqttError.is(error)) return error
-    throw error
-  }
-  throw new Error('the value was accepted')
-}
+const refusal = (parser: schema.Parser<unknown>, value: unknown, name = 'a.b') =>
+  thrown(() => parser(value, name))
 
 const { NaN: none, POSITIVE_INFINITY: infinite, NEGATIVE_INFINITY: least } = Number
 
