@@ -192,49 +192,47 @@ describe('CONNECT and CONNACK', () => {
   })
 })
 
-describe('a CONNECT that is none, or of another version', () => {
-  it('the answer has the form of the version that was asked for [MQTT-3.1.2-2]', async () => {
-    const only4 = world({ protocolVersions: [4] }).dial()
-    expect([await only4.say(connectOf()), only4.gone]).toEqual([['20 03 00 84 00'], true])
-    expect(
-      await world({ protocolVersions: [5] })
-        .dial(4)
-        .connect(),
-    ).toMatchObject({ reasonCode: 1 })
-    const { dial, broker } = world()
-    // MQIsdp, level 3.
-    expect(await dial(4).say(packetOf('10', textOf('MQIsdp'), '03 02 00 00', textOf('a')))).toEqual(
-      ['20 02 00 01'],
-    )
-    const future = dial()
-    await future.sendBytes(bytesOf(connectOf({ level: '06' })))
-    expect(future.heardWhole()).toEqual([
-      `20 22 00 84 1f 1f ${textOf('unsupported protocol version')}`,
-    ])
-    // 3.1.1 has no code for a reserved flag, and what is no CONNECT at all is not answered.
-    const [old, http] = [dial(4), dial()]
-    expect([
-      await old.say(packetOf('10', textOf('MQTT'), '04 03 00 00', textOf('a'))),
-      old.gone,
-    ]).toEqual([[], true])
-    expect([await http.say(hexOf(bytes('GET / HTTP/1.1\r\n\r\n'))), http.gone]).toEqual([[], true])
-    expect(broker.violations).toHaveLength(4)
-    expect(await dial(4).say(packetOf('10', textOf('MQTT'), '04 00 00 00', '00 00'))).toEqual([
-      '20 02 00 02',
-    ])
-  })
+it('a CONNECT of another version: the answer has the form of the version that was asked for [MQTT-3.1.2-2]', async () => {
+  const only4 = world({ protocolVersions: [4] }).dial()
+  expect([await only4.say(connectOf()), only4.gone]).toEqual([['20 03 00 84 00'], true])
+  expect(
+    await world({ protocolVersions: [5] })
+      .dial(4)
+      .connect(),
+  ).toMatchObject({ reasonCode: 1 })
+  const { dial, broker } = world()
+  // MQIsdp, level 3.
+  expect(await dial(4).say(packetOf('10', textOf('MQIsdp'), '03 02 00 00', textOf('a')))).toEqual([
+    '20 02 00 01',
+  ])
+  const future = dial()
+  await future.sendBytes(bytesOf(connectOf({ level: '06' })))
+  expect(future.heardWhole()).toEqual([
+    `20 22 00 84 1f 1f ${textOf('unsupported protocol version')}`,
+  ])
+  // 3.1.1 has no code for a reserved flag, and what is no CONNECT at all is not answered.
+  const [old, http] = [dial(4), dial()]
+  expect([
+    await old.say(packetOf('10', textOf('MQTT'), '04 03 00 00', textOf('a'))),
+    old.gone,
+  ]).toEqual([[], true])
+  expect([await http.say(hexOf(bytes('GET / HTTP/1.1\r\n\r\n'))), http.gone]).toEqual([[], true])
+  expect(broker.violations).toHaveLength(4)
+  expect(await dial(4).say(packetOf('10', textOf('MQTT'), '04 00 00 00', '00 00'))).toEqual([
+    '20 02 00 02',
+  ])
+})
 
-  it('is noted with its rule and its code [MQTT-3.1.0-1] [MQTT-3.1.0-2]', async () => {
-    const { dial, join, broker } = world()
-    await dial().say('c0 00')
-    await (await join('a')).say(connectOf({ clientId: 'b' }))
-    expect(broker.violations.map(({ text, reasonCode }) => [text, reasonCode])).toEqual([
-      ['the first packet is no CONNECT [MQTT-3.1.0-1]', 0x82],
-      ['a second CONNECT [MQTT-3.1.0-2]', 0x82],
-    ])
-    const early = world(never).dial()
-    expect([await early.say(connectOf(), connectOf()), early.gone]).toEqual([[], true])
-  })
+it('a CONNECT that is none: is noted with its rule and its code [MQTT-3.1.0-1] [MQTT-3.1.0-2]', async () => {
+  const { dial, join, broker } = world()
+  await dial().say('c0 00')
+  await (await join('a')).say(connectOf({ clientId: 'b' }))
+  expect(broker.violations.map(({ text, reasonCode }) => [text, reasonCode])).toEqual([
+    ['the first packet is no CONNECT [MQTT-3.1.0-1]', 0x82],
+    ['a second CONNECT [MQTT-3.1.0-2]', 0x82],
+  ])
+  const early = world(never).dial()
+  expect([await early.say(connectOf(), connectOf()), early.gone]).toEqual([[], true])
 })
 
 describe('client identifiers', () => {
@@ -472,16 +470,14 @@ describe('keep alive [MQTT-3.1.2-22]', () => {
   })
 })
 
-describe('what the server cannot do is announced', () => {
-  it.each([0, 1] as const)(
-    'SUBSCRIBE may ask for any QoS all the same: %i [MQTT-3.2.2-10]',
-    async (maximumQoS) => {
-      const { client } = await joined({ maximumQoS })
-      const filters = ['00', '01', '02'].map((qos) => `${textOf(`t/${qos}`)} ${qos}`)
-      expect(await client.say(packetOf('82', '00 01 00', ...filters))).toEqual([
-        `90 06 00 01 00 00 0${maximumQoS} 0${maximumQoS}`,
-      ])
-      expect(client.gone).toBe(false)
-    },
-  )
-})
+it.each([0, 1] as const)(
+  'SUBSCRIBE may ask for any QoS all the same: %i [MQTT-3.2.2-10]',
+  async (maximumQoS) => {
+    const { client } = await joined({ maximumQoS })
+    const filters = ['00', '01', '02'].map((qos) => `${textOf(`t/${qos}`)} ${qos}`)
+    expect(await client.say(packetOf('82', '00 01 00', ...filters))).toEqual([
+      `90 06 00 01 00 00 0${maximumQoS} 0${maximumQoS}`,
+    ])
+    expect(client.gone).toBe(false)
+  },
+)

@@ -59,69 +59,65 @@ async function allClear(clock: World['clock']): Promise<void> {
   for (let i = 0; i < 3; i++) await clock.settle()
 }
 
-describe('what is no verdict refuses, and a promise of one is awaited', () => {
-  it.each(refusals)(
-    '%s refuses a publish, a filter and a client, on 5.0 and on 3.1.1',
-    async (_name, run, code) => {
-      const { client, broker } = await joined({
-        authorizePublish: hook(run),
-        authorizeSubscribe: hook(run),
-      })
-      broker.publish({ topic: 't', payload: 'kept', retain: true })
-      const said1 = hexOfCode(code)
-      expect(await said(client, 'P1:1:t=x P2:2:t=x P:t=x')).toBe(`PA:1:${said1} PR:2:${said1}`)
-      // SUBACK has fewer codes.
-      expect(await said(client, 'S:1:t:2')).toBe(`SA:1:${code === 0x99 ? 80 : said1}`)
-      const { unreleased, subscriptions } = broker.sessions.get('a') ?? {}
-      expect([broker.accepted, unreleased, subscriptions]).toEqual([[], [], []])
-      const closed = world({ authenticate: hook(run) })
-      expect(await closed.dial().connect()).toMatchObject({ reasonCode: code })
-      expect(await closed.dial(4).connect()).toMatchObject({ reasonCode: code === 0x87 ? 5 : 3 })
-      expect([closed.broker.clients.size, closed.broker.sessions.size]).toEqual([0, 0])
-    },
-  )
+it.each(refusals)(
+  'what is no verdict: %s refuses a publish, a filter and a client, on 5.0 and on 3.1.1',
+  async (_name, run, code) => {
+    const { client, broker } = await joined({
+      authorizePublish: hook(run),
+      authorizeSubscribe: hook(run),
+    })
+    broker.publish({ topic: 't', payload: 'kept', retain: true })
+    const said1 = hexOfCode(code)
+    expect(await said(client, 'P1:1:t=x P2:2:t=x P:t=x')).toBe(`PA:1:${said1} PR:2:${said1}`)
+    // SUBACK has fewer codes.
+    expect(await said(client, 'S:1:t:2')).toBe(`SA:1:${code === 0x99 ? 80 : said1}`)
+    const { unreleased, subscriptions } = broker.sessions.get('a') ?? {}
+    expect([broker.accepted, unreleased, subscriptions]).toEqual([[], [], []])
+    const closed = world({ authenticate: hook(run) })
+    expect(await closed.dial().connect()).toMatchObject({ reasonCode: code })
+    expect(await closed.dial(4).connect()).toMatchObject({ reasonCode: code === 0x87 ? 5 : 3 })
+    expect([closed.broker.clients.size, closed.broker.sessions.size]).toEqual([0, 0])
+  },
+)
 
-  it.each(welcomes)('%s lets all of them pass', async (_name, run) => {
+it.each(welcomes)(
+  'a verdict, and a promise of one: %s lets all of them pass',
+  async (_name, run) => {
     const given = hook(run)
     const hooks = { authorizePublish: given, authorizeSubscribe: given, authenticate: given }
     const { client, broker } = await joined(hooks)
     expect(await said(client, 'P1:1:t=x S:1:t:2')).toBe('PA:1:n SA:1:2')
     expect([broker.accepted.length, broker.hookErrors]).toEqual([1, []])
+  },
+)
+
+it('authorizePublish: by client and topic; on 3.1.1 a refusal looks like success', async () => {
+  const { client, join, broker } = await joined({
+    authorizePublish: ({ clientId }, { topic }) =>
+      topic === 'open' ? true : clientId === 'a' ? 0x99 : false,
   })
+  const old = await join('b', {}, 4)
+  expect([await said(client, 'P1:1:t=x'), await said(old, 'P1:1:t=x')]).toEqual(['PA:1:99', 'PA:1'])
+  expect(broker.accepted).toEqual([])
+  await said(old, 'P:open=x')
+  expect(broker.accepted).toHaveLength(1)
 })
 
-describe('authorizePublish', () => {
-  it('by client and topic; on 3.1.1 a refusal looks like success', async () => {
-    const { client, join, broker } = await joined({
-      authorizePublish: ({ clientId }, { topic }) =>
-        topic === 'open' ? true : clientId === 'a' ? 0x99 : false,
-    })
-    const old = await join('b', {}, 4)
-    expect([await said(client, 'P1:1:t=x'), await said(old, 'P1:1:t=x')]).toEqual([
-      'PA:1:99',
-      'PA:1',
-    ])
-    expect(broker.accepted).toEqual([])
-    await said(old, 'P:open=x')
-    expect(broker.accepted).toHaveLength(1)
-  })
-
-  it.each([false, true])(
-    'a will waits for its promise, and the end of everything forgets it: %s',
-    async (end) => {
-      let allow = (_verdict: boolean): void => undefined
-      const { client, broker, clock } = await joined(
-        { authorizePublish: () => new Promise<boolean>((resolve) => (allow = resolve)) },
-        { will: { topic: 'w' } },
-      )
-      await client.cut()
-      if (end) broker.restart({ keepSessions: false })
-      allow(true)
-      await clock.settle()
-      expect(broker.accepted).toHaveLength(end ? 0 : 1)
-    },
-  )
-})
+it.each([false, true])(
+  'authorizePublish: a will waits for its promise, and the end of everything forgets it: %s',
+  async (end) => {
+    let allow = (_verdict: boolean): void => undefined
+    const { client, broker, clock } = await joined(
+      { authorizePublish: () => new Promise<boolean>((resolve) => (allow = resolve)) },
+      { will: { topic: 'w' } },
+    )
+    await client.cut()
+    if (end) broker.restart({ keepSessions: false })
+    allow(true)
+    await clock.settle()
+    expect(broker.accepted).toHaveLength(end ? 0 : 1)
+  },
+)
 
 describe('authorizeSubscribe and authenticate', () => {
   it('each filter has its own verdict, whichever promise is first', async () => {
@@ -485,63 +481,61 @@ describe('a hook that fails is reported', () => {
   })
 })
 
-describe('authorizeDelivery', () => {
-  it('keeps a message from one receiver and not from another', async () => {
-    const scene =
-      '> PX1:secret=kept; a> S:1:#:0; a< SA:1:0 PX:secret=kept; b> S:1:#:0; b< SA:1:0; ' +
-      '> P:secret=0 P1:secret=1 P2:secret=2 P1:open=x; a< P:secret=0 P:secret=1 P:secret=2 P:open=x; b< P:open=x'
-    const { broker } = await play(scene, 5, {
-      authorizeDelivery: ({ clientId }, { topic }) =>
-        clientId === 'b' && topic === 'secret' ? 'discard' : true,
-    })
-    const discarded = ['a', 'b'].map((name) => broker.sessions.get(name)?.discarded)
-    expect([discarded, broker.hookErrors]).toEqual([[0, 4], []])
+it('authorizeDelivery: keeps a message from one receiver and not from another', async () => {
+  const scene =
+    '> PX1:secret=kept; a> S:1:#:0; a< SA:1:0 PX:secret=kept; b> S:1:#:0; b< SA:1:0; ' +
+    '> P:secret=0 P1:secret=1 P2:secret=2 P1:open=x; a< P:secret=0 P:secret=1 P:secret=2 P:open=x; b< P:open=x'
+  const { broker } = await play(scene, 5, {
+    authorizeDelivery: ({ clientId }, { topic }) =>
+      clientId === 'b' && topic === 'secret' ? 'discard' : true,
   })
+  const discarded = ['a', 'b'].map((name) => broker.sessions.get(name)?.discarded)
+  expect([discarded, broker.hookErrors]).toEqual([[0, 4], []])
+})
 
-  it.each([undefined, null, 0, 1, 'yes', {}])(
-    'anything but true and discard discards, and is reported: %j',
-    async (verdict) => {
-      const { client, broker } = await joined({ authorizeDelivery: () => verdict as never })
-      await client.subscribe('#')
-      broker.publish({ topic: 't', payload: 'x' })
-      expect(await client.messages()).toEqual([])
-      expect(broker.hookErrors).toMatchObject([{ hook: 'authorizeDelivery' }])
-    },
-  )
-
-  it('is awaited in order, and asked again on the next connection', async () => {
-    const waiting: ((verdict: true | 'discard') => void)[] = []
-    const asked: string[] = []
-    const { client, join, broker, clock } = await joined(
-      {
-        authorizeDelivery: (_client, { payload }) => {
-          asked.push(text(payload))
-          return new Promise((resolve) => waiting.push(resolve))
-        },
-      },
-      durable,
-    )
-    const decide = async (verdict: true | 'discard'): Promise<void> => {
-      waiting.shift()?.(verdict)
-      await clock.settle()
-    }
+it.each([undefined, null, 0, 1, 'yes', {}])(
+  'authorizeDelivery: anything but true and discard discards, and is reported: %j',
+  async (verdict) => {
+    const { client, broker } = await joined({ authorizeDelivery: () => verdict as never })
     await client.subscribe('#')
-    for (const payload of ['1', '2', '3']) broker.publish({ topic: 't', payload, qos: 1 })
-    expect(asked).toEqual(['1'])
-    await decide(true)
-    expect([client.takeMessages(), asked]).toEqual([['t 1'], ['1', '2']])
-    await client.cut()
-    const again = await join('a', durable)
-    // What was sent is sent again without a question.
-    expect([again.takeMessages(), asked]).toEqual([['t 1'], ['1', '2', '2']])
-    // The answer for the lost connection counts no more.
-    await decide('discard')
-    expect(again.takeMessages()).toEqual([])
-    await decide(true)
-    await decide('discard')
-    expect(again.takeMessages()).toEqual(['t 2'])
-    expect(broker.sessions.get('a')).toMatchObject({ queued: 0, discarded: 1, inflight: 2 })
-  })
+    broker.publish({ topic: 't', payload: 'x' })
+    expect(await client.messages()).toEqual([])
+    expect(broker.hookErrors).toMatchObject([{ hook: 'authorizeDelivery' }])
+  },
+)
+
+it('authorizeDelivery: is awaited in order, and asked again on the next connection', async () => {
+  const waiting: ((verdict: true | 'discard') => void)[] = []
+  const asked: string[] = []
+  const { client, join, broker, clock } = await joined(
+    {
+      authorizeDelivery: (_client, { payload }) => {
+        asked.push(text(payload))
+        return new Promise((resolve) => waiting.push(resolve))
+      },
+    },
+    durable,
+  )
+  const decide = async (verdict: true | 'discard'): Promise<void> => {
+    waiting.shift()?.(verdict)
+    await clock.settle()
+  }
+  await client.subscribe('#')
+  for (const payload of ['1', '2', '3']) broker.publish({ topic: 't', payload, qos: 1 })
+  expect(asked).toEqual(['1'])
+  await decide(true)
+  expect([client.takeMessages(), asked]).toEqual([['t 1'], ['1', '2']])
+  await client.cut()
+  const again = await join('a', durable)
+  // What was sent is sent again without a question.
+  expect([again.takeMessages(), asked]).toEqual([['t 1'], ['1', '2', '2']])
+  // The answer for the lost connection counts no more.
+  await decide('discard')
+  expect(again.takeMessages()).toEqual([])
+  await decide(true)
+  await decide('discard')
+  expect(again.takeMessages()).toEqual(['t 2'])
+  expect(broker.sessions.get('a')).toMatchObject({ queued: 0, discarded: 1, inflight: 2 })
 })
 
 describe('events and views', () => {

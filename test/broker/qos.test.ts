@@ -19,9 +19,6 @@ import { play, scenes } from './scenes.js'
 const publish = (first: string, packetId: string, payload = '', topic = 't'): string =>
   packetOf(first, textOf(topic), packetId, '00', payload)
 
-/** Where a hook looks at every packet, each PUBLISH is encoded on its own; otherwise its bytes are shared. */
-const ways: readonly Parameters<typeof world>[0][] = [{}, { intercept: () => undefined }]
-
 describe('the broker as sender', () => {
   scenes({
     'QoS 0 has no identifier and is sent once [MQTT-2.2.1-2] [MQTT-4.3.1-1]':
@@ -212,19 +209,16 @@ describe('Maximum Packet Size', () => {
   /** The payload of a message on `t` whose PUBLISH at QoS 1 has so many bytes. */
   const of = (size: number): string => 'x'.repeat(size - 8)
 
-  for (const options of ways) {
-    scenes(
-      {
-        'a packet of the limit comes, one byte more never does, not even later, and takes no place [MQTT-3.1.2-24] [MQTT-3.1.2-25]':
-          `a> C:a~^64%1 S:1:t:2; a< K:0 SA:1:2; > P1:t=${of(65)} P1:t=${of(64)}; a< P1:2:t=${of(64)}; a> PA:2; ` +
-          `> P2:t=${of(65)} P1:t=small; a< P1:4:t=small; a!; a> C:a~; a< K:1 P1+:4:t=small`,
-        'what waited or was sent on a connection with room is dropped on one without [MQTT-3.1.2-24] [MQTT-3.1.2-25]': `a> C:a~ S:1:t:2; a< K:0 SA:1:2; > P1:t=${of(100)}; a< P1:1:t=${of(100)}; a!; > P2:t=${of(100)} P1:t=small; a> C:a~^64%1; a< K:1 P1:3:t=small`,
-        'nor is a retained message or a will larger [MQTT-3.1.2-24]': `> PX:t=${of(100)} PX:u=small; a> C:a^64 S:1:#:0; a< K:0 SA:1:0 PX:u=small; b> C:b!w=${of(70)}; b< K:0; b!; > P:v=y; a< P:v=y`,
-      },
-      [5],
-      options,
-    )
-  }
+  scenes(
+    {
+      'a packet of the limit comes, one byte more never does, not even later, and takes no place [MQTT-3.1.2-24] [MQTT-3.1.2-25]':
+        `a> C:a~^64%1 S:1:t:2; a< K:0 SA:1:2; > P1:t=${of(65)} P1:t=${of(64)}; a< P1:2:t=${of(64)}; a> PA:2; ` +
+        `> P2:t=${of(65)} P1:t=small; a< P1:4:t=small; a!; a> C:a~; a< K:1 P1+:4:t=small`,
+      'what waited or was sent on a connection with room is dropped on one without [MQTT-3.1.2-24] [MQTT-3.1.2-25]': `a> C:a~ S:1:t:2; a< K:0 SA:1:2; > P1:t=${of(100)}; a< P1:1:t=${of(100)}; a!; > P2:t=${of(100)} P1:t=small; a> C:a~^64%1; a< K:1 P1:3:t=small`,
+      'nor is a retained message or a will larger [MQTT-3.1.2-24]': `> PX:t=${of(100)} PX:u=small; a> C:a^64 S:1:#:0; a< K:0 SA:1:0 PX:u=small; b> C:b!w=${of(70)}; b< K:0; b!; > P:v=y; a< P:v=y`,
+    },
+    [5],
+  )
 
   it('what is too large is counted, with its properties and identifiers [MQTT-3.1.2-24]', async () => {
     const { client, broker } = await joined({}, { properties: { maximumPacketSize: 64 } })
@@ -245,31 +239,31 @@ describe('Maximum Packet Size', () => {
 })
 
 describe('Topic Alias Maximum of the client', () => {
-  for (const options of ways) {
-    scenes(
+  scenes(
+    {
+      'no alias is above it, each stands for its topic, and the rest have none [MQTT-3.1.2-26] [MQTT-3.3.2-11]':
+        'a> C:a$2 S:1:#:0; a< K:0 SA:1:0; > P:x=1 P:x=2 P:y=3 P:z=4 P:x=5 P:y=6 P:z=7; a< PT1:x=1 PT1:=2 PT2:y=3 P:z=4 PT1:=5 PT2:=6 P:z=7',
+      'where it is absent or 0 there is none [MQTT-3.1.2-27]':
+        'a> C:a S:1:#:0; a< K:0 SA:1:0; b> C:b$0 S:1:#:0; b< K:0 SA:1:0; > P:t=x P:t=y; a< P:t=x P:t=y; b< P:t=x P:t=y',
+      'they die with the connection: the first use of the next one has the topic [MQTT-3.3.2-7]':
+        'a> C:a~$5 S:1:#:0; a< K:0 SA:1:0; > P:t=x P:t=y; a< PT1:t=x PT1:=y; a!; a> C:a~$5; a< K:1; > P:t=z; a< PT1:t=z',
+    },
+    [5],
+  )
+  it('0 is never sent, though 65,535 are allowed [MQTT-3.3.2-8]', async () => {
+    const { client, broker } = await joined(
+      {},
       {
-        'no alias is above it, each stands for its topic, and the rest have none [MQTT-3.1.2-26] [MQTT-3.3.2-11]':
-          'a> C:a$2 S:1:#:0; a< K:0 SA:1:0; > P:x=1 P:x=2 P:y=3 P:z=4 P:x=5 P:y=6 P:z=7; a< PT1:x=1 PT1:=2 PT2:y=3 P:z=4 PT1:=5 PT2:=6 P:z=7',
-        'where it is absent or 0 there is none [MQTT-3.1.2-27]':
-          'a> C:a S:1:#:0; a< K:0 SA:1:0; b> C:b$0 S:1:#:0; b< K:0 SA:1:0; > P:t=x P:t=y; a< P:t=x P:t=y; b< P:t=x P:t=y',
-        'they die with the connection: the first use of the next one has the topic [MQTT-3.3.2-7]':
-          'a> C:a~$5 S:1:#:0; a< K:0 SA:1:0; > P:t=x P:t=y; a< PT1:t=x PT1:=y; a!; a> C:a~$5; a< K:1; > P:t=z; a< PT1:t=z',
-      },
-      [5],
-      options,
-    )
-    it('0 is never sent, though 65,535 are allowed [MQTT-3.3.2-8]', async () => {
-      const { client, broker } = await joined(options, {
         properties: { topicAliasMaximum: 65_535 },
-      })
-      await client.subscribe('#')
-      for (let i = 0; i < 300; i++) broker.publish({ topic: `t/${i}` })
-      await client.send()
-      expect(client.publishes.map(({ properties }) => properties.topicAlias)).toEqual(
-        Array.from({ length: 300 }, (_none, at) => at + 1),
-      )
-    })
-  }
+      },
+    )
+    await client.subscribe('#')
+    for (let i = 0; i < 300; i++) broker.publish({ topic: `t/${i}` })
+    await client.send()
+    expect(client.publishes.map(({ properties }) => properties.topicAlias)).toEqual(
+      Array.from({ length: 300 }, (_none, at) => at + 1),
+    )
+  })
 })
 
 describe('Maximum QoS and Retain Available', () => {

@@ -32,16 +32,7 @@ import {
   type PublishInput,
   type ServerPacket,
 } from '../../src/wire/index.js'
-import {
-  bytes,
-  bytesOf,
-  packetOf as framed,
-  type RawClient,
-  text,
-  textOf,
-  type World,
-  world,
-} from './raw-client.js'
+import { bytes, bytesOf, type RawClient, text, type World, world } from './raw-client.js'
 
 const hexCode = (code: number): string => code.toString(16)
 
@@ -80,21 +71,11 @@ function shortOf(packet: ServerPacket): string {
 const in311 = (wanted: string): string =>
   wanted.replace(/^(UA:\d+:).*$/, '$1').replace(/^(P[ARC]:\d+):\w+$/, '$1')
 
-/** Packets that no encoder makes: SUBSCRIBE and UNSUBSCRIBE without a filter or with one that is none, and a CONNACK. */
-function forbidden(word: string, version: ProtocolVersion): string | undefined {
-  const no = version === 5 ? '00' : ''
-  if (word === 'K:0') return version === 5 ? '2003000000' : '20020000'
-  const [, kind, filter, qos = ''] =
-    /^([SU]):1:(|a\+|#\/a|\$share\/\/t)(?::(\d))?$/.exec(word) ?? []
-  if (filter === undefined) return undefined
-  return framed(kind === 'S' ? '82' : 'a2', '00 01', no, filter && textOf(filter), qos && `0${qos}`)
-}
-
 function bytesOfWord(word: string, version: ProtocolVersion): Uint8Array | number[] {
-  const hex = word.startsWith('hex:') ? word.slice(4) : forbidden(word, version)
-  return hex === undefined
-    ? encode(packetOf(word, version), { protocolVersion: version })
-    : bytesOf(hex)
+  if (word.startsWith('hex:')) return bytesOf(word.slice(4))
+  // No client sends a CONNACK.
+  if (word === 'K:0') return bytesOf(version === 5 ? '2003000000' : '20020000')
+  return encode(packetOf(word, version), { protocolVersion: version })
 }
 
 const acks: Readonly<Record<string, 'puback' | 'pubrec' | 'pubrel' | 'pubcomp'>> = {
@@ -128,40 +109,32 @@ function connectOf(given: string, version: ProtocolVersion): PacketInput {
   const [, clientId = '', marks = '', retain, qos, topic, payload = '', delay] =
     /^(\w*)((?:[~*%^&$]\d*)*)(?:!(!?)(\d?)([a-z]+)=(\w*)(?:\/(\d+))?)?$/.exec(given) ?? []
   const mark = (sign: string): string | undefined => new RegExp(`\\${sign}(\\d*)`).exec(marks)?.[1]
-  const numberOf = (sign: string, name: string, otherwise = 0): object => {
+  const numberOf = (sign: string, otherwise = 0): number | undefined => {
     const value = mark(sign)
-    return value === undefined ? {} : { [name]: Number(value || otherwise) }
+    return value === undefined ? undefined : Number(value || otherwise)
   }
   const properties = {
-    ...numberOf('~', 'sessionExpiryInterval', 600),
-    ...numberOf('%', 'receiveMaximum'),
-    ...numberOf('^', 'maximumPacketSize'),
-    ...numberOf('$', 'topicAliasMaximum'),
+    sessionExpiryInterval: numberOf('~', 600),
+    receiveMaximum: numberOf('%'),
+    maximumPacketSize: numberOf('^'),
+    topicAliasMaximum: numberOf('$'),
   }
-  const willProperties =
-    delay === undefined ? {} : { properties: { willDelayInterval: Number(delay) } }
-  const will =
-    topic === undefined
-      ? {}
-      : {
-          will: {
-            topic,
-            payload: bytes(payload),
-            qos: Number(qos),
-            retain: retain === '!',
-            ...willProperties,
-          },
-        }
-  const cleanStart = mark('~') === undefined && mark('*') === undefined
+  const will = {
+    topic: topic ?? '',
+    payload: bytes(payload),
+    qos: Number(qos),
+    retain: retain === '!',
+    properties: { willDelayInterval: delay && Number(delay) },
+  }
   return {
     type: 'connect',
     clientId,
-    cleanStart,
+    cleanStart: mark('~') === undefined && mark('*') === undefined,
     protocolVersion: version,
-    ...numberOf('&', 'keepAlive'),
-    ...(version === 5 ? { properties } : {}),
-    ...will,
-  }
+    keepAlive: numberOf('&'),
+    properties: version === 5 ? properties : undefined,
+    will: topic === undefined ? undefined : will,
+  } as PacketInput
 }
 
 function subscribeOf(head: string, [packetId, ...rest]: readonly string[]): PacketInput {
@@ -171,20 +144,21 @@ function subscribeOf(head: string, [packetId, ...rest]: readonly string[]): Pack
     .map((each) => {
       const [, filter = '', qos, noLocal, asPublished, handling] =
         /^(.*):(\d)(n?)(r?)(?:h(\d))?$/.exec(each) ?? []
-      const options = {
-        ...(noLocal ? { noLocal: true } : {}),
-        ...(asPublished ? { retainAsPublished: true } : {}),
-      }
       return {
         filter,
         qos: Number(qos),
-        ...options,
-        ...(handling === undefined ? {} : { retainHandling: Number(handling) }),
+        noLocal: noLocal === 'n',
+        retainAsPublished: asPublished === 'r',
+        retainHandling: Number(handling ?? 0),
       }
     })
-  const identifier =
-    head.length > 1 ? { properties: { subscriptionIdentifiers: [Number(head.slice(1))] } } : {}
-  return { type: 'subscribe', packetId: Number(packetId), subscriptions, ...identifier }
+  const subscriptionIdentifiers = head.length > 1 ? [Number(head.slice(1))] : undefined
+  return {
+    type: 'subscribe',
+    packetId: Number(packetId),
+    subscriptions,
+    properties: { subscriptionIdentifiers },
+  }
 }
 
 function publishOf(word: string): PublishInput & { type: 'publish' } {
@@ -197,10 +171,10 @@ function publishOf(word: string): PublishInput & { type: 'publish' } {
     qos: Number(qos),
     retain: retain === 'X',
     dup: dup === '+',
-    ...(packetId ? { packetId: Number(packetId) } : {}),
+    packetId: packetId ? Number(packetId) : undefined,
     properties: {
-      ...(alias ? { topicAlias: Number(alias) } : {}),
-      ...(expiry ? { messageExpiryInterval: Number(expiry) } : {}),
+      topicAlias: alias ? Number(alias) : undefined,
+      messageExpiryInterval: expiry ? Number(expiry) : undefined,
     },
   }
 }

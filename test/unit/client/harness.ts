@@ -173,6 +173,16 @@ export function failure(promise: PromiseLike<unknown>): Promise<MqttError> {
   return outcome
 }
 
+/** What a call throws. */
+export function thrown(call: () => unknown): MqttError {
+  try {
+    call()
+  } catch (error) {
+    return error as MqttError
+  }
+  throw new Error('it was to throw')
+}
+
 /** An error with this code, and of this option where one is named. */
 export const coded = (code: string, option?: string): Error =>
   expect.objectContaining(option === undefined ? { code } : { code, option }) as Error

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Message, SubscribeOptions } from '../../../src/client/options/index.js'
 import type { PacketInput } from '../../../src/wire/encode.js'
+import { coded } from './harness.js'
 import { acks, agreed, publish, quick, quiet, series, subscribe, taken } from './incoming.js'
 
 async function received(packet: PacketInput): Promise<Message> {
@@ -24,15 +25,16 @@ it('correlation data is its own, properties are the same object each time, and n
   expect(({} as Record<string, unknown>)['p']).toBeUndefined()
 })
 
-describe('text()', () => {
-  it.each(['größe 😀', '\ufeffx', ''])('is UTF-8, byte order mark included: "%s"', async (text) => {
+it.each(['größe 😀', '\ufeffx', ''])(
+  'text(): is UTF-8, byte order mark included: "%s"',
+  async (text) => {
     expect((await received(publish('a', text))).text()).toBe(text)
-  })
+  },
+)
 
-  it('what is no UTF-8 becomes replacement characters, not an exception', async () => {
-    const payload = Uint8Array.of(0x61, 0xff, 0x62)
-    expect((await received(publish('a', '', undefined, { payload }))).text()).toBe('a\ufffdb')
-  })
+it('text(): what is no UTF-8 becomes replacement characters, not an exception', async () => {
+  const payload = Uint8Array.of(0x61, 0xff, 0x62)
+  expect((await received(publish('a', '', undefined, { payload }))).text()).toBe('a\ufffdb')
 })
 
 describe('json()', () => {
@@ -82,7 +84,7 @@ it('owned, the default, is valid for ever: after ack, after the next turn, after
 })
 
 describe('borrowed', () => {
-  const released = expect.objectContaining({ code: 'ERR_MESSAGE_RELEASED' })
+  const released = coded('ERR_MESSAGE_RELEASED')
   const expectReleased = (...messages: (Message | undefined)[]): void => {
     for (const message of messages) expect(() => message?.text()).toThrow(released)
   }

@@ -6,7 +6,7 @@ import type {
   Subscription,
 } from '../../../src/client/options/index.js'
 import { Ring } from '../../../src/common/ring.js'
-import type { World } from './harness.js'
+import { times, type World } from './harness.js'
 import {
   acks,
   agreed,
@@ -24,7 +24,7 @@ import {
 const dropCount = (world: World): number =>
   world.seen('drop').reduce((sum, event) => sum + event.count, 0)
 const texts = (from: number, to: number): string[] =>
-  Array.from({ length: to - from + 1 }, (_, index) => String(from + index))
+  times(to - from + 1, (index) => String(from + index))
 
 /** Sends each message in a read of its own. */
 async function trickle(world: World, to: number, qos: 0 | 1 = 0, from = 1): Promise<void> {
@@ -43,39 +43,37 @@ async function overflowing(options: SubscribeOptions) {
   return { world, subscription, dropped }
 }
 
-describe('drop-oldest', () => {
-  it('QoS 0: keeps the newest, counts and tells the rest', async () => {
-    const { world, subscription, dropped } = await overflowing({ overflow: 'drop-oldest' })
-    await trickle(world, 3)
-    expect(subscription.dropped).toBe(0)
-    // The one that finds the buffer full comes in a later read than those that filled it.
-    await trickle(world, 7, 0, 4)
+it('drop-oldest: QoS 0: keeps the newest, counts and tells the rest', async () => {
+  const { world, subscription, dropped } = await overflowing({ overflow: 'drop-oldest' })
+  await trickle(world, 3)
+  expect(subscription.dropped).toBe(0)
+  // The one that finds the buffer full comes in a later read than those that filled it.
+  await trickle(world, 7, 0, 4)
+  expect(subscription.size).toBeLessThanOrEqual(4)
+  expect(dropped).toEqual(texts(1, subscription.dropped))
+  await world.clock.advance(1000)
+  expect(dropCount(world)).toBe(subscription.dropped)
+  expect(takenTexts(subscription)).toEqual(texts(subscription.dropped + 1, 7))
+})
+
+it('drop-oldest: after a burst the buffer comes down to its limit', async () => {
+  const { world, subscription } = await overflowing({ overflow: 'drop-oldest' })
+  await world.send(...quick('a', 10))
+  expect(subscription.size).toBe(10)
+  for (const text of [11, 12]) {
+    await trickle(world, text, 0, text)
     expect(subscription.size).toBeLessThanOrEqual(4)
-    expect(dropped).toEqual(texts(1, subscription.dropped))
-    await world.clock.advance(1000)
-    expect(dropCount(world)).toBe(subscription.dropped)
-    expect(takenTexts(subscription)).toEqual(texts(subscription.dropped + 1, 7))
-  })
+  }
+  expect(takenTexts(subscription).at(-1)).toBe('12')
+})
 
-  it('after a burst the buffer comes down to its limit', async () => {
-    const { world, subscription } = await overflowing({ overflow: 'drop-oldest' })
-    await world.send(...quick('a', 10))
-    expect(subscription.size).toBe(10)
-    for (const text of [11, 12]) {
-      await trickle(world, text, 0, text)
-      expect(subscription.size).toBeLessThanOrEqual(4)
-    }
-    expect(takenTexts(subscription).at(-1)).toBe('12')
-  })
-
-  it('bytes are bounded as well: as many go as must', async () => {
-    const limits = { buffer: 1000, bufferBytes: 2000 }
-    const { world, subscription } = await overflowing({ overflow: 'drop-oldest', ...limits })
-    for (let index = 0; index < 40; index++)
-      await world.send(publish('a', 'x'.repeat(index < 10 ? 100 : 900)))
-    expect(subscription.size).toBeLessThanOrEqual(3)
-    expect(subscription.dropped).toBe(40 - subscription.size)
-  })
+it('drop-oldest: bytes are bounded as well: as many go as must', async () => {
+  const limits = { buffer: 1000, bufferBytes: 2000 }
+  const { world, subscription } = await overflowing({ overflow: 'drop-oldest', ...limits })
+  for (let index = 0; index < 40; index++)
+    await world.send(publish('a', 'x'.repeat(index < 10 ? 100 : 900)))
+  expect(subscription.size).toBeLessThanOrEqual(3)
+  expect(subscription.dropped).toBe(40 - subscription.size)
 })
 
 it.each([0, 1] as const)('drop-newest at QoS %i: acknowledged in its turn', async (qos) => {
@@ -90,113 +88,107 @@ it.each([0, 1] as const)('drop-newest at QoS %i: acknowledged in its turn', asyn
   expect(acks(world)).toEqual(qos === 0 ? [] : pubacks(1, 7))
 })
 
-describe('backpressure, the default', () => {
-  it('QoS 1 is never dropped: acks wait, and the broker stops at Receive Maximum', async () => {
-    const { world, subscription } = await overflowing({ qos: 1 })
-    await trickle(world, 256, 1)
-    expect(world.peer.last('connect').properties.receiveMaximum ?? 65_535).toBe(65_535)
-    expect([subscription.dropped, acks(world), world.client.state]).toEqual([0, [], 'connected'])
-    expect(takenTexts(subscription)).toHaveLength(256)
-    await world.settle()
-    expect(acks(world)).toEqual(pubacks(1, 256))
-    await world.send(publish('a', 'more', 1))
-    expect(takenTexts(subscription)).toEqual(['more'])
-  })
-
-  it('QoS 0 then drops the oldest QoS 0, counted; QoS 1 stays', async () => {
-    const { world, subscription, dropped } = await overflowing({ qos: 1 })
-    await world.send(publish('a', 'keep', 1))
-    await trickle(world, 6)
-    expect(dropped.length).toBeGreaterThanOrEqual(3)
-    expect(dropped).toEqual(texts(1, dropped.length))
-    expect(takenTexts(subscription)).toEqual(['keep', ...texts(dropped.length + 1, 6)])
-  })
-
-  it('a buffer full of QoS 1 drops the QoS 0 message that comes', async () => {
-    const { world, subscription, dropped } = await overflowing({ qos: 1 })
-    await trickle(world, 5, 1)
-    for (let round = 0; round < 2; round++) await world.send(publish('a', 'zero'))
-    expect(dropped).toContain('zero')
-    expect(takenTexts(subscription).filter((text) => text !== 'zero')).toEqual(texts(1, 5))
-  })
+it('backpressure: QoS 1 is never dropped: acks wait, and the broker stops at Receive Maximum', async () => {
+  const { world, subscription } = await overflowing({ qos: 1 })
+  await trickle(world, 256, 1)
+  expect(world.peer.last('connect').properties.receiveMaximum ?? 65_535).toBe(65_535)
+  expect([subscription.dropped, acks(world), world.client.state]).toEqual([0, [], 'connected'])
+  expect(takenTexts(subscription)).toHaveLength(256)
+  await world.settle()
+  expect(acks(world)).toEqual(pubacks(1, 256))
+  await world.send(publish('a', 'more', 1))
+  expect(takenTexts(subscription)).toEqual(['more'])
 })
 
-describe('when the policy decides', () => {
-  it.each(['drop-oldest', 'drop-newest', 'backpressure'] as const)(
-    '%s: bursts within one read, each read before the next, are not the consumer’s fault',
-    async (overflow) => {
-      const { world, subscription } = await overflowing({ overflow })
-      for (let round = 0; round < 5; round++) {
-        await world.send(...quick('a', 50, round * 50 + 1))
-        expect(takenTexts(subscription)).toEqual(texts(round * 50 + 1, round * 50 + 50))
-      }
-      expect(subscription.dropped).toBe(0)
-    },
-  )
+it('backpressure: QoS 0 then drops the oldest QoS 0, counted; QoS 1 stays', async () => {
+  const { world, subscription, dropped } = await overflowing({ qos: 1 })
+  await world.send(publish('a', 'keep', 1))
+  await trickle(world, 6)
+  expect(dropped.length).toBeGreaterThanOrEqual(3)
+  expect(dropped).toEqual(texts(1, dropped.length))
+  expect(takenTexts(subscription)).toEqual(['keep', ...texts(dropped.length + 1, 6)])
+})
 
-  it('a reader that waits is given the message, whatever the buffer', async () => {
-    const { world, subscription } = await overflowing({ overflow: 'drop-newest', buffer: 1 })
-    for (const text of ['1', '2', '3']) {
-      const waiting = subscription.next()
-      await world.send(publish('a', text))
-      expect((await waiting)?.text()).toBe(text)
+it('backpressure: a buffer full of QoS 1 drops the QoS 0 message that comes', async () => {
+  const { world, subscription, dropped } = await overflowing({ qos: 1 })
+  await trickle(world, 5, 1)
+  for (let round = 0; round < 2; round++) await world.send(publish('a', 'zero'))
+  expect(dropped).toContain('zero')
+  expect(takenTexts(subscription).filter((text) => text !== 'zero')).toEqual(texts(1, 5))
+})
+
+it.each(['drop-oldest', 'drop-newest', 'backpressure'] as const)(
+  '%s: bursts within one read, each read before the next, are not the consumer’s fault',
+  async (overflow) => {
+    const { world, subscription } = await overflowing({ overflow })
+    for (let round = 0; round < 5; round++) {
+      await world.send(...quick('a', 50, round * 50 + 1))
+      expect(takenTexts(subscription)).toEqual(texts(round * 50 + 1, round * 50 + 50))
     }
     expect(subscription.dropped).toBe(0)
-  })
+  },
+)
 
-  it('onDrop that throws harms nothing', async () => {
-    const options = { buffer: 1, overflow: 'drop-newest' } as const
-    const { world, subscription } = await overflowing({ ...options, onDrop: () => expect.fail() })
-    await trickle(world, 4)
-    expect(world.client.state).toBe('connected')
-    expect(takenTexts(subscription)[0]).toBe('1')
-  })
-
-  it('a flood of losses is at most one drop event per second', async () => {
-    const { world } = await overflowing({ overflow: 'drop-oldest', buffer: 1 })
-    for (let index = 0; index < 50; index++) {
-      await world.send(publish('a', 'x'))
-      await world.clock.advance(100)
-    }
-    expect(world.seen('drop').length).toBeLessThanOrEqual(6)
-    expect(world.seen('drop').length).toBeGreaterThanOrEqual(4)
-  })
-
-  it('a loss that nothing follows is told once, and no `drop` event tells of none', async () => {
-    const { world, subscription } = await overflowing({ overflow: 'drop-oldest', buffer: 1 })
-    await trickle(world, 3)
-    await world.clock.advance(5000)
-    expect(world.seen('drop').map(({ count }) => count)).not.toContain(0)
-    expect(dropCount(world)).toBe(subscription.dropped)
-  })
+it('a reader that waits is given the message, whatever the buffer', async () => {
+  const { world, subscription } = await overflowing({ overflow: 'drop-newest', buffer: 1 })
+  for (const text of ['1', '2', '3']) {
+    const waiting = subscription.next()
+    await world.send(publish('a', text))
+    expect((await waiting)?.text()).toBe(text)
+  }
+  expect(subscription.dropped).toBe(0)
 })
 
-describe('a subscription that is not read', () => {
-  it('QoS 0 of others, control packets, keep-alive and publishes are unaffected', async () => {
-    const world = await agreed({ keepAlive: 30 })
-    const stalled = await subscribe(world, 'stalled', { qos: 1 })
-    const other = await subscribe(world, 'other')
-    await world.send(...series('stalled', 256))
-    for (let round = 0; round < 5; round++) {
-      await world.send(publish('other', String(round)))
-      expect(takenTexts(other)).toEqual([String(round)])
-      const [sent] = await Promise.all([world.client.publish('x', 'y', { qos: 1 }), world.settle()])
-      expect(sent.reasonCode).toBe(0)
-      await world.clock.advance(30_000)
-    }
-    expect(world.peer.all('pingreq').length).toBeGreaterThanOrEqual(4)
-    expect((await subscribe(world, 'third')).granted).toHaveLength(1)
-    expect([stalled.size, acks(world), world.client.state]).toEqual([256, [], 'connected'])
-  })
+it('onDrop that throws harms nothing', async () => {
+  const options = { buffer: 1, overflow: 'drop-newest' } as const
+  const { world, subscription } = await overflowing({ ...options, onDrop: () => expect.fail() })
+  await trickle(world, 4)
+  expect(world.client.state).toBe('connected')
+  expect(takenTexts(subscription)[0]).toBe('1')
+})
 
-  it('a copy of a QoS 1 message for a consumer that asked for QoS 0 is dropped like QoS 0: the oldest goes', async () => {
-    const world = await agreed({ keepAlive: false })
-    const lazy = await subscribe(world, 'a', { qos: 0, buffer: 2 })
-    await subscribe(world, 'a', { qos: 1, ack: 'on-receive' })
-    await trickle(world, 6, 1)
-    expect(lazy.dropped).toBeGreaterThanOrEqual(3)
-    expect(taken(lazy).text()).not.toBe('1')
-  })
+it('a flood of losses is at most one drop event per second', async () => {
+  const { world } = await overflowing({ overflow: 'drop-oldest', buffer: 1 })
+  for (let index = 0; index < 50; index++) {
+    await world.send(publish('a', 'x'))
+    await world.clock.advance(100)
+  }
+  expect(world.seen('drop').length).toBeLessThanOrEqual(6)
+  expect(world.seen('drop').length).toBeGreaterThanOrEqual(4)
+})
+
+it('a loss that nothing follows is told once, and no `drop` event tells of none', async () => {
+  const { world, subscription } = await overflowing({ overflow: 'drop-oldest', buffer: 1 })
+  await trickle(world, 3)
+  await world.clock.advance(5000)
+  expect(world.seen('drop').map(({ count }) => count)).not.toContain(0)
+  expect(dropCount(world)).toBe(subscription.dropped)
+})
+
+it('a subscription that is not read: QoS 0 of others, control packets, keep-alive and publishes are unaffected', async () => {
+  const world = await agreed({ keepAlive: 30 })
+  const stalled = await subscribe(world, 'stalled', { qos: 1 })
+  const other = await subscribe(world, 'other')
+  await world.send(...series('stalled', 256))
+  for (let round = 0; round < 5; round++) {
+    await world.send(publish('other', String(round)))
+    expect(takenTexts(other)).toEqual([String(round)])
+    const [sent] = await Promise.all([world.client.publish('x', 'y', { qos: 1 }), world.settle()])
+    expect(sent.reasonCode).toBe(0)
+    await world.clock.advance(30_000)
+  }
+  expect(world.peer.all('pingreq').length).toBeGreaterThanOrEqual(4)
+  expect((await subscribe(world, 'third')).granted).toHaveLength(1)
+  expect([stalled.size, acks(world), world.client.state]).toEqual([256, [], 'connected'])
+})
+
+it('a subscription that is not read: a copy of a QoS 1 message for a consumer that asked for QoS 0 is dropped like QoS 0: the oldest goes', async () => {
+  const world = await agreed({ keepAlive: false })
+  const lazy = await subscribe(world, 'a', { qos: 0, buffer: 2 })
+  await subscribe(world, 'a', { qos: 1, ack: 'on-receive' })
+  await trickle(world, 6, 1)
+  expect(lazy.dropped).toBeGreaterThanOrEqual(3)
+  expect(taken(lazy).text()).not.toBe('1')
 })
 
 /** A broker with messages 1 to `total` that has at most `window` of them open: sends until nothing moves any more, and gives how many have left. */
@@ -219,7 +211,7 @@ async function reader(receiveMaximum: number, options: SubscribeOptions, more: C
 
 const numbers = (subscription: Subscription): number[] => takenTexts(subscription).map(Number)
 const newest = (count: number, last: number): number[] =>
-  Array.from({ length: count }, (_, index) => last - (count - 1 - index))
+  times(count, (index) => last - (count - 1 - index))
 
 describe.each([1, 2] as const)('QoS %i, within Receive Maximum', (qos) => {
   const acknowledged = (world: World) =>
@@ -316,7 +308,7 @@ it('QoS 0 behind more than the buffer that is owed acknowledgements is let go wi
   const { world, subscription } = await reader(65_535, { qos: 1, buffer: 100 })
   await world.send(...series('a', 2000))
   const take = vi.spyOn(Ring.prototype, 'take')
-  await world.send(...Array.from({ length: 1000 }, (_, index) => publish('a', `q${index}`)))
+  await world.send(...times(1000, (index) => publish('a', `q${index}`)))
   const looks = take.mock.calls.length
   take.mockRestore()
   expect([subscription.size, subscription.dropped, looks]).toEqual([2000, 1000, 0])

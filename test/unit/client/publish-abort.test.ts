@@ -1,20 +1,11 @@
 /** Abort signals and time limits of publishes: before the first byte the message is gone, later only the caller is. */
-import { describe, expect, it, vi } from 'vitest'
-import { accepting, agreeable, connected, failure } from './harness.js'
+import { expect, it, vi } from 'vitest'
+import { accepting, agreeable, connected } from './harness.js'
 import { ack, fates, stubbed } from './stub.js'
 
-describe('abort', () => {
-  it.each([0, 1, 2] as const)('an aborted signal sends nothing at QoS %i', async (qos) => {
-    const world = await stubbed()
-    const cause = new Error('changed my mind')
-    const call = failure(world.client.publish('t', 'x', { qos, signal: AbortSignal.abort(cause) }))
-    const aborted = { code: 'ERR_ABORTED', name: 'AbortError', fault: 'local', outcome: 'not-sent' }
-    expect(await call).toMatchObject({ ...aborted, cause })
-    await world.settle()
-    expect(world.stub.writes).toEqual([])
-  })
-
-  it.each([0, 1, 2] as const)('before the first byte it is removed alone: QoS %i', async (qos) => {
+it.each([0, 1, 2] as const)(
+  'abort: before the first byte it is removed alone: QoS %i',
+  async (qos) => {
     const world = await stubbed()
     world.stub.takes = false
     world.client.post('fill', 'fill')
@@ -36,55 +27,58 @@ describe('abort', () => {
     world.stub.release()
     await world.settle()
     expect(world.stub.payloads).toEqual(['fill', 'a', 'c'])
-  })
+  },
+)
 
-  it('later it detaches the caller, which is no drop; the exchange is finished, the link is unaffected', async () => {
-    const world = await stubbed({}, { receiveMaximum: 1 })
-    const abort = new AbortController()
-    const first = world.client.publish('t', 'a', { qos: 2, signal: abort.signal })
-    const calls = fates(first, world.client.publish('t', 'b', { qos: 1 }))
-    await world.settle()
-    abort.abort()
-    await world.settle()
-    expect([calls, world.stub.payloads]).toEqual([['ERR_ABORTED unknown', 'pending'], ['a']])
-    await world.deliver(ack('pubrec', 1))
-    expect(world.stub.packets.at(-1)).toMatchObject({ type: 'pubrel', packetId: 1, reasonCode: 0 })
-    await world.deliver(ack('pubcomp', 1))
-    expect(world.stub.payloads).toEqual(['a', 'b'])
-    await world.deliver(ack('puback', 2))
-    expect([calls[1], world.drops]).toEqual(['done', []])
-  })
+it('abort: later it detaches the caller, which is no drop; the exchange is finished, the link is unaffected', async () => {
+  const world = await stubbed({}, { receiveMaximum: 1 })
+  const abort = new AbortController()
+  const first = world.client.publish('t', 'a', { qos: 2, signal: abort.signal })
+  const calls = fates(first, world.client.publish('t', 'b', { qos: 1 }))
+  await world.settle()
+  abort.abort()
+  await world.settle()
+  expect([calls, world.stub.payloads]).toEqual([['ERR_ABORTED unknown', 'pending'], ['a']])
+  await world.deliver(ack('pubrec', 1))
+  expect(world.stub.packets.at(-1)).toMatchObject({ type: 'pubrel', packetId: 1, reasonCode: 0 })
+  await world.deliver(ack('pubcomp', 1))
+  expect(world.stub.payloads).toEqual(['a', 'b'])
+  await world.deliver(ack('puback', 2))
+  expect([calls[1], world.drops]).toEqual(['done', []])
+})
 
-  it('after the end it is nothing, and no listener stays on the signal of a publish that is over', async () => {
-    const world = await stubbed({}, { receiveMaximum: 2 })
-    const { client } = world
-    const abort = new AbortController()
-    const { signal } = abort
-    const added = vi.spyOn(signal, 'addEventListener')
-    const removed = vi.spyOn(signal, 'removeEventListener')
-    const listeners = () => added.mock.calls.length - removed.mock.calls.length
-    const acknowledged = [1, 2, 3, 4, 5].map(() => client.publish('t', 'x', { qos: 1, signal }))
-    const calls = fates(
-      ...acknowledged,
-      client.publish('t', 'x', { signal }),
-      client.publish('t', new Uint8Array(40_000), { signal }),
-    )
-    await world.settle()
-    await world.deliver(ack('puback', 1), ack('puback', 2))
-    await world.deliver(ack('puback', 3), ack('puback', 4, 0x80))
-    expect(listeners()).toBe(1)
-    await world.deliver(ack('puback', 5))
-    expect(listeners()).toBe(0)
-    abort.abort()
-    await world.settle()
-    const done = Array(3).fill('done')
-    expect(calls).toEqual([...done, 'ERR_PUBLISH_REFUSED refused', ...done])
-  })
+it('abort: after the end it is nothing, and no listener stays on the signal of a publish that is over', async () => {
+  const world = await stubbed({}, { receiveMaximum: 2 })
+  const { client } = world
+  const abort = new AbortController()
+  const { signal } = abort
+  const added = vi.spyOn(signal, 'addEventListener')
+  const removed = vi.spyOn(signal, 'removeEventListener')
+  const listeners = () => added.mock.calls.length - removed.mock.calls.length
+  const acknowledged = [1, 2, 3, 4, 5].map(() => client.publish('t', 'x', { qos: 1, signal }))
+  const calls = fates(
+    ...acknowledged,
+    client.publish('t', 'x', { signal }),
+    client.publish('t', new Uint8Array(40_000), { signal }),
+  )
+  await world.settle()
+  await world.deliver(ack('puback', 1), ack('puback', 2))
+  await world.deliver(ack('puback', 3), ack('puback', 4, 0x80))
+  expect(listeners()).toBe(1)
+  await world.deliver(ack('puback', 5))
+  expect(listeners()).toBe(0)
+  abort.abort()
+  await world.settle()
+  const done = Array(3).fill('done')
+  expect(calls).toEqual([...done, 'ERR_PUBLISH_REFUSED refused', ...done])
+})
 
-  it.each([
-    ['flush: true', 'x', { flush: true }],
-    ['by reference', new Uint8Array(40_000), {}],
-  ] as const)('QoS 0 that is not written (%s) lets its caller go', async (_, payload, options) => {
+it.each([
+  ['flush: true', 'x', { flush: true }],
+  ['by reference', new Uint8Array(40_000), {}],
+] as const)(
+  'abort: QoS 0 that is not written (%s) lets its caller go',
+  async (_, payload, options) => {
     const world = await stubbed()
     world.stub.holds = true
     const abort = new AbortController()
@@ -97,59 +91,57 @@ describe('abort', () => {
     world.stub.release()
     await world.settle()
     expect(world.stub.packets).toHaveLength(1)
-  })
+  },
+)
+
+it('ackTimeout: rejects with outcome unknown; the link stays and the exchange is finished', async () => {
+  const world = await stubbed({ keepAlive: false })
+  const call = fates(world.client.publish('t', 'a', { qos: 2, ackTimeout: 500 }))
+  await world.clock.advance(499)
+  expect(call).toEqual(['pending'])
+  await world.clock.advance(1)
+  expect(call).toEqual(['ERR_TIMEOUT unknown'])
+  const error = { code: 'ERR_TIMEOUT', fault: 'local' }
+  expect(world.drops).toMatchObject([{ direction: 'out', topic: 't', count: 1, error }])
+  await world.deliver(ack('pubrec', 1), ack('pubcomp', 1))
+  expect(world.stub.packets.map((packet) => packet.type)).toEqual(['publish', 'pubrel'])
+  expect(world.client.state).toBe('connected')
 })
 
-describe('ackTimeout', () => {
-  it('rejects with outcome unknown; the link stays and the exchange is finished', async () => {
-    const world = await stubbed({ keepAlive: false })
-    const call = fates(world.client.publish('t', 'a', { qos: 2, ackTimeout: 500 }))
-    await world.clock.advance(499)
-    expect(call).toEqual(['pending'])
-    await world.clock.advance(1)
-    expect(call).toEqual(['ERR_TIMEOUT unknown'])
-    const error = { code: 'ERR_TIMEOUT', fault: 'local' }
-    expect(world.drops).toMatchObject([{ direction: 'out', topic: 't', count: 1, error }])
-    await world.deliver(ack('pubrec', 1), ack('pubcomp', 1))
-    expect(world.stub.packets.map((packet) => packet.type)).toEqual(['publish', 'pubrel'])
-    expect(world.client.state).toBe('connected')
-  })
+it('ackTimeout: the client default, calls of their own, and 0 for the default, end in the right order', async () => {
+  const world = await stubbed({ keepAlive: false, outbound: { ackTimeout: 300 } })
+  const limits = [undefined, 400, 100, 0]
+  const calls = fates(
+    ...limits.map((ackTimeout) => world.client.publish('t', 'x', { qos: 1, ackTimeout })),
+  )
+  for (const [time, pending] of [
+    [99, 4],
+    [1, 3],
+    [199, 3],
+    [1, 1],
+    [99, 1],
+    [1, 0],
+  ] as const) {
+    await world.clock.advance(time)
+    expect(calls.filter((call) => call === 'pending')).toHaveLength(pending)
+    if (pending === 3) expect(calls[2]).toBe('ERR_TIMEOUT unknown')
+    if (pending === 1) expect(calls[1]).toBe('pending')
+  }
+})
 
-  it('the client default, calls of their own, and 0 for the default, end in the right order', async () => {
-    const world = await stubbed({ keepAlive: false, outbound: { ackTimeout: 300 } })
-    const limits = [undefined, 400, 100, 0]
-    const calls = fates(
-      ...limits.map((ackTimeout) => world.client.publish('t', 'x', { qos: 1, ackTimeout })),
-    )
-    for (const [time, pending] of [
-      [99, 4],
-      [1, 3],
-      [199, 3],
-      [1, 1],
-      [99, 1],
-      [1, 0],
-    ] as const) {
-      await world.clock.advance(time)
-      expect(calls.filter((call) => call === 'pending')).toHaveLength(pending)
-      if (pending === 3) expect(calls[2]).toBe('ERR_TIMEOUT unknown')
-      if (pending === 1) expect(calls[1]).toBe('pending')
-    }
-  })
-
-  it('does not run while a publish waits for its place', async () => {
-    const world = await stubbed(
-      { keepAlive: false, outbound: { ackTimeout: 300 } },
-      { receiveMaximum: 1 },
-    )
-    const first = world.client.publish('t', 'a', { qos: 1, ackTimeout: 10_000 })
-    const calls = fates(first, world.client.publish('t', 'b', { qos: 1 }))
-    await world.clock.advance(5000)
-    await world.deliver(ack('puback', 1))
-    await world.clock.advance(299)
-    expect(calls).toEqual(['done', 'pending'])
-    await world.clock.advance(1)
-    expect(calls[1]).toBe('ERR_TIMEOUT unknown')
-  })
+it('ackTimeout: does not run while a publish waits for its place', async () => {
+  const world = await stubbed(
+    { keepAlive: false, outbound: { ackTimeout: 300 } },
+    { receiveMaximum: 1 },
+  )
+  const first = world.client.publish('t', 'a', { qos: 1, ackTimeout: 10_000 })
+  const calls = fates(first, world.client.publish('t', 'b', { qos: 1 }))
+  await world.clock.advance(5000)
+  await world.deliver(ack('puback', 1))
+  await world.clock.advance(299)
+  expect(calls).toEqual(['done', 'pending'])
+  await world.clock.advance(1)
+  expect(calls[1]).toBe('ERR_TIMEOUT unknown')
 })
 
 const ignored = (): undefined => undefined

@@ -1,23 +1,9 @@
 /** What waits to be sent: kept or rejected as said, bounded, sent in order once there is a connection, and nothing left unsettled. */
 import { describe, expect, it } from 'vitest'
-import type {
-  ClientOptions,
-  OutboundOptions,
-  PublishOptions,
-} from '../../../src/client/options/index.js'
+import type { ClientOptions, OutboundOptions } from '../../../src/client/options/index.js'
 import type { Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
-import {
-  again,
-  carried,
-  comeBack,
-  forgets,
-  keeps,
-  lasting,
-  lose,
-  steady,
-  willing,
-} from './across.js'
-import { World } from './harness.js'
+import { again, carried, comeBack, forgets, lasting, lose, steady, willing } from './across.js'
+import { times, World } from './harness.js'
 import { refusing } from './rig.js'
 import { ack, fates, stubbed, texts } from './stub.js'
 
@@ -51,8 +37,7 @@ const places: Record<string, (options?: ClientOptions) => Promise<Away>> = {
   async first(options) {
     const world = new World({ ...lasting, ...options })
     const online = async (answer: Answer = willing(false)) => {
-      world.answer = answer
-      await Promise.all([world.client.connect(), world.settle()])
+      await world.up(answer)
       return world.peer
     }
     return { world, online }
@@ -88,7 +73,7 @@ describe.each(['first', 'next'])('before the %s connection', (place) => {
 
   it('call order is kept within QoS 1 and 2, and within QoS 0; listeners of the connection come behind', async () => {
     const { world, online } = await away(offline('queue'))
-    const all = Array.from({ length: 60 }, (_, index) =>
+    const all = times(60, (index) =>
       world.client.publish('t', `${index}`, { qos: (index % 3) as 0 | 1 | 2 }),
     )
     const late = (name: string) => (event: object) => {
@@ -162,21 +147,22 @@ it('a first connection that fails for good rejects all that waits with its error
   ])
 })
 
-describe('queued when the link drops', () => {
-  it('QoS 1 and 2 that wait for quota stay, or go where the policy is to reject: not-sent', async () => {
-    const world = await steady({}, forgets({ receiveMaximum: 1 }))
-    const calls = fates(
-      world.client.publish('t', 'in flight', { qos: 1 }),
-      world.client.publish('t', 'stays', { qos: 2 }),
-      world.client.publish('t', 'goes', { qos: 1, offline: 'reject' }),
-    )
-    await lose(world)
-    expect(calls).toEqual(['pending', 'pending', 'ERR_NOT_CONNECTED not-sent'])
-    expect(texts(await back(world))).toEqual(['in flight', 'stays'])
-    expect(calls.slice(0, 2)).toEqual(done(2))
-  })
+it('queued when the link drops: QoS 1 and 2 that wait for quota stay, or go where the policy is to reject: not-sent', async () => {
+  const world = await steady({}, forgets({ receiveMaximum: 1 }))
+  const calls = fates(
+    world.client.publish('t', 'in flight', { qos: 1 }),
+    world.client.publish('t', 'stays', { qos: 2 }),
+    world.client.publish('t', 'goes', { qos: 1, offline: 'reject' }),
+  )
+  await lose(world)
+  expect(calls).toEqual(['pending', 'pending', 'ERR_NOT_CONNECTED not-sent'])
+  expect(texts(await back(world))).toEqual(['in flight', 'stays'])
+  expect(calls.slice(0, 2)).toEqual(done(2))
+})
 
-  it.each(['reject', 'queue'] as const)('QoS 0 that was not taken yet: %s', async (policy) => {
+it.each(['reject', 'queue'] as const)(
+  'queued when the link drops: QoS 0 that was not taken yet: %s',
+  async (policy) => {
     const world = new World(
       { ...lasting, ...offline(policy) },
       { forward: { highWaterMark: 64, latency: 5 } },
@@ -196,66 +182,33 @@ describe('queued when the link drops', () => {
     await world.clock.advance(30)
     expect(texts(world.peer)).toEqual(kept ? ['waits'] : [])
     expect(waiting).toEqual([kept ? 'done' : 'ERR_NOT_CONNECTED not-sent'])
-  })
+  },
+)
 
-  it('`clear()` rejects what was never sent and leaves what was', async () => {
-    const world = await steady({}, forgets({ receiveMaximum: 1 }))
-    const calls = put(world, 'abc')
-    await world.settle()
-    expect(world.client.outbound.size).toBe(2)
-    await lose(world)
-    world.client.outbound.clear()
-    await world.settle()
-    expect(calls).toEqual(['pending', 'ERR_DROPPED not-sent', 'ERR_DROPPED not-sent'])
-    expect([world.client.outbound.size, ...carried(await back(world))]).toEqual([
-      0,
-      'publish t=a q1 #1 dup',
-    ])
-    expect(calls[0]).toBe('done')
-  })
+it('queued when the link drops: `clear()` rejects what was never sent and leaves what was', async () => {
+  const world = await steady({}, forgets({ receiveMaximum: 1 }))
+  const calls = put(world, 'abc')
+  await world.settle()
+  expect(world.client.outbound.size).toBe(2)
+  await lose(world)
+  world.client.outbound.clear()
+  await world.settle()
+  expect(calls).toEqual(['pending', 'ERR_DROPPED not-sent', 'ERR_DROPPED not-sent'])
+  expect([world.client.outbound.size, ...carried(await back(world))]).toEqual([
+    0,
+    'publish t=a q1 #1 dup',
+  ])
+  expect(calls[0]).toBe('done')
 })
 
-describe('limits of the next server', () => {
-  const long = { contentType: 'x'.repeat(100) }
-  it.each<[string, object, PublishOptions]>([
-    ['ERR_QOS_UNSUPPORTED', { maximumQoS: 1 }, { qos: 2 }],
-    ['ERR_RETAIN_UNSUPPORTED', { retainAvailable: 0 }, { qos: 1, retain: true }],
-    ['ERR_PACKET_TOO_LARGE', { maximumPacketSize: 100 }, { qos: 1, properties: long }],
-  ])('%s: one that breaks %j is rejected alone', async (code, limits, options) => {
-    for (const queued of [true, false]) {
-      const world = await steady()
-      if (queued) await lose(world)
-      const [before, bad, after] = [
-        put(world, 'a'),
-        fates(world.client.publish('t', 'bad', options)),
-        put(world, 'b'),
-      ]
-      await world.settle()
-      const peer = await (queued ? comeBack : again)(world, willing(true, limits))
-      expect([before, bad, after].flat()).toEqual([
-        'done',
-        `${code} ${queued ? 'not-sent' : 'unknown'}`,
-        'done',
-      ])
-      expect([texts(peer), peer.all('publish').map(({ dup }) => dup)]).toEqual([
-        ['a', 'b'],
-        [!queued, !queued],
-      ])
-      expect(world.client.state).toBe('connected')
-      // A server that takes it again gets no more of it.
-      expect(carried(await again(world, keeps()))).toEqual([])
-    }
-  })
-
-  it('a queued QoS 0 message that breaks them does not hold up the others', async () => {
-    const world = await lost(offline('queue'))
-    const calls = fates(
-      world.client.publish('t', 'bad', { retain: true }),
-      world.client.publish('t', 'good'),
-    )
-    await back(world, { retainAvailable: 0 })
-    expect(calls).toEqual(['ERR_RETAIN_UNSUPPORTED not-sent', 'done'])
-  })
+it('a queued QoS 0 message that breaks the limits of the next server does not hold up the others', async () => {
+  const world = await lost(offline('queue'))
+  const calls = fates(
+    world.client.publish('t', 'bad', { retain: true }),
+    world.client.publish('t', 'good'),
+  )
+  await back(world, { retainAvailable: 0 })
+  expect(calls).toEqual(['ERR_RETAIN_UNSUPPORTED not-sent', 'done'])
 })
 
 describe('maxQueuedBytes', () => {

@@ -2,44 +2,36 @@ import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../../src/client/options/index.js'
 import { agreeable, failure } from './harness.js'
 import { agreed, publish, quiet } from './incoming.js'
-import { down, lost, type Rig, reconnect, rigged, story, up, welcoming, within } from './rig.js'
+import { down, lost, reconnect, rigged, story, up, welcoming, within } from './rig.js'
 
-/** Streams that are open when another is dialled: the most of them. */
-function overlap(rig: Rig): () => number {
-  let most = 0
-  rig.client.on('dial', () => {
-    most = Math.max(most, rig.open)
-  })
-  return () => most
-}
+it('reconnect(), while up: nothing happens, ten times over', async () => {
+  const rig = await up()
+  const before = rig.events.length
+  await Promise.all([...Array.from({ length: 10 }, () => rig.client.reconnect()), rig.settle()])
+  await rig.advance(20_000)
+  expect([rig.dials.length, rig.events.length, rig.peer.ended]).toEqual([1, before, undefined])
+})
 
-describe('reconnect()', () => {
-  it('while up: nothing happens, ten times over', async () => {
-    const rig = await up()
-    const before = rig.events.length
-    await Promise.all([...Array.from({ length: 10 }, () => rig.client.reconnect()), rig.settle()])
-    await rig.advance(20_000)
-    expect([rig.dials.length, rig.events.length, rig.peer.ended]).toEqual([1, before, undefined])
-  })
+it('reconnect(), force: the old link is closed in order, a new one comes at once, the session is resumed', async () => {
+  const rig = await up({ clientId: 'c' })
+  const old = rig.peer
+  rig.behave = () => welcoming({}, true)
+  const forced = rig.client.reconnect({ force: true, reason: 'new network' })
+  await rig.settle()
+  old.end()
+  await within(rig, 0, forced)
+  expect(story(rig)).toMatchObject({ state: 'connected', times: [0, 0] })
+  expect(old.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0 })
+  expect(old.ended).toEqual({ cause: undefined })
+  expect(rig.peer.last('connect')).toMatchObject({ cleanStart: false, clientId: 'c' })
+  expect(rig.seen('disconnect')).toEqual([{ cause: undefined, reason: 'new network' }])
+  expect([...rig.seen('serverdisconnect'), ...rig.seen('sessionlost')]).toEqual([])
+  expect(rig.seen('reconnecting')).toHaveLength(1)
+})
 
-  it('force: the old link is closed in order, a new one comes at once, the session is resumed', async () => {
-    const rig = await up({ clientId: 'c' })
-    const old = rig.peer
-    rig.behave = () => welcoming({}, true)
-    const forced = rig.client.reconnect({ force: true, reason: 'new network' })
-    await rig.settle()
-    old.end()
-    await within(rig, 0, forced)
-    expect(story(rig)).toMatchObject({ state: 'connected', times: [0, 0] })
-    expect(old.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0 })
-    expect(old.ended).toEqual({ cause: undefined })
-    expect(rig.peer.last('connect')).toMatchObject({ cleanStart: false, clientId: 'c' })
-    expect(rig.seen('disconnect')).toEqual([{ cause: undefined, reason: 'new network' }])
-    expect([...rig.seen('serverdisconnect'), ...rig.seen('sessionlost')]).toEqual([])
-    expect(rig.seen('reconnecting')).toHaveLength(1)
-  })
-
-  it.each([1, 2] as const)('force: acks of QoS %i leave on the new link', async (qos) => {
+it.each([1, 2] as const)(
+  'reconnect(), force: acks of QoS %i leave on the new link',
+  async (qos) => {
     const rig = await up({ clientId: 'c', cleanStart: false })
     const subscription = await within(rig, 0, rig.client.subscribe('t', { qos, ack: 'manual' }))
     const old = rig.peer
@@ -60,45 +52,46 @@ describe('reconnect()', () => {
     const type = qos === 1 ? 'puback' : 'pubrec'
     const acks = [1, 2].map((packetId) => ({ type, packetId, reasonCode: 0 }))
     expect(rig.peer.received.slice(1)).toMatchObject(acks)
-  })
+  },
+)
 
-  it('force, also twice: one new connection; a server that does not end its side is not waited for', async () => {
-    const rig = await up()
-    const options = [{ force: true }, { force: true }, {}]
-    await within(rig, 1500, Promise.all(options.map((each) => rig.client.reconnect(each))))
-    expect(story(rig)).toMatchObject({ hosts: 'aa', open: 1, lost: [undefined] })
-  })
+it('reconnect(), force, also twice: one new connection; a server that does not end its side is not waited for', async () => {
+  const rig = await up()
+  const options = [{ force: true }, { force: true }, {}]
+  await within(rig, 1500, Promise.all(options.map((each) => rig.client.reconnect(each))))
+  expect(story(rig)).toMatchObject({ hosts: 'aa', open: 1, lost: [undefined] })
+})
 
-  it('force right after a forced one came up replaces that too: no second stream is ever open', async () => {
-    const rig = await up()
-    const most = overlap(rig)
-    for (let round = 0; round < 5; round++)
-      await within(rig, 1500, rig.client.reconnect({ force: true }))
-    expect([rig.dials.length, most()]).toEqual([6, 0])
-  })
+it('reconnect(), force right after a forced one came up replaces that too: no second stream is ever open', async () => {
+  const rig = await up()
+  const open: number[] = []
+  rig.client.on('dial', () => open.push(rig.open))
+  for (let round = 0; round < 5; round++)
+    await within(rig, 1500, rig.client.reconnect({ force: true }))
+  expect([rig.dials.length, Math.max(...open)]).toEqual([6, 0])
+})
 
-  it('while it waits: tries now, and joins', async () => {
-    const rig = await lost((_host, dial) => (dial < 6 ? down : agreeable), 15_100)
-    expect(rig.dials).toHaveLength(5)
-    const { client } = rig
-    await within(rig, 0, Promise.all([client.reconnect(), client.reconnect(), client.connect()]))
-    await rig.advance(40_000)
-    expect(story(rig)).toMatchObject({ hosts: 'aaaaaa', state: 'connected' })
-  })
+it('reconnect(), while it waits: tries now, and joins', async () => {
+  const rig = await lost((_host, dial) => (dial < 6 ? down : agreeable), 15_100)
+  expect(rig.dials).toHaveLength(5)
+  const { client } = rig
+  await within(rig, 0, Promise.all([client.reconnect(), client.reconnect(), client.connect()]))
+  await rig.advance(40_000)
+  expect(story(rig)).toMatchObject({ hosts: 'aaaaaa', state: 'connected' })
+})
 
-  it('while an attempt is under way: joins that, however often', async () => {
-    const rig = await lost(() => 'hang', 1500)
-    for (let index = 0; index < 50; index++) failure(rig.client.reconnect())
-    await rig.advance(1000)
-    expect(rig.dials).toHaveLength(2)
-  })
+it('reconnect(), while an attempt is under way: joins that, however often', async () => {
+  const rig = await lost(() => 'hang', 1500)
+  for (let index = 0; index < 50; index++) failure(rig.client.reconnect())
+  await rig.advance(1000)
+  expect(rig.dials).toHaveLength(2)
+})
 
-  it('rejects with what ended the client meanwhile', async () => {
-    const rig = await lost(() => down, 0, { reconnect: { ...reconnect, maxAttempts: 3 } })
-    const joined = await within(rig, 60_000, failure(rig.client.reconnect()))
-    expect(joined.code).toBe('ERR_RETRIES_EXHAUSTED')
-    expect((await failure(rig.client.reconnect())).code).toBe('ERR_CLOSED')
-  })
+it('reconnect(), rejects with what ended the client meanwhile', async () => {
+  const rig = await lost(() => down, 0, { reconnect: { ...reconnect, maxAttempts: 3 } })
+  const joined = await within(rig, 60_000, failure(rig.client.reconnect()))
+  expect(joined.code).toBe('ERR_RETRIES_EXHAUSTED')
+  expect((await failure(rig.client.reconnect())).code).toBe('ERR_CLOSED')
 })
 
 describe('reconnect() inside events', () => {

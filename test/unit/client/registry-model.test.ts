@@ -9,7 +9,7 @@ import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { PacketInput } from '../../../src/wire/encode.js'
 import type { QoS } from '../../../src/wire/packets.js'
 import { Random } from '../../world/random.js'
-import { agreeable, connected, type World } from './harness.js'
+import { agreeable, connected, times, type World } from './harness.js'
 import { publish } from './incoming.js'
 
 const filters = ['a', 'b', 'c', 'd'] as const
@@ -169,7 +169,7 @@ async function play(seed: number, name: string, profile: Profile): Promise<void>
     call.then(over, over)
   }
   const subscribe = (): void => {
-    const wanted = Array.from({ length: 1 + random.below(3) }, () => random.pick(filters))
+    const wanted = times(1 + random.below(3), () => random.pick(filters))
     const abort = new AbortController()
     const options: SubscribeOptions = {
       qos: careful ? 1 : random.pick<QoS>([0, 1]),
@@ -293,7 +293,7 @@ afterEach(() => vi.restoreAllMocks())
 
 it.each(Object.entries(profiles))('%s: both ends agree, all settles', async (name, profile) => {
   // The last one is a history in which an UNSUBSCRIBE was refused while another for the same filter was under way.
-  for (const seed of [...Array.from({ length: 150 }, (_, index) => index + 1), 491]) {
+  for (const seed of [...times(150, (index) => index + 1), 491]) {
     await play(seed, name, profile)
     vi.restoreAllMocks()
   }

@@ -13,6 +13,7 @@ import {
   taken,
   takenTexts,
 } from './incoming.js'
+import { watched } from './stub.js'
 
 const without =
   (type: 'subscribe' | 'unsubscribe', base: Answer): Answer =>
@@ -21,15 +22,6 @@ const without =
 
 const coded = (present: boolean, ...reasonCodes: number[]): Answer =>
   answering('subscribe', reasonCodes, willing(present))
-
-function counted<T>(promise: Promise<T>): { readonly promise: Promise<T>; count: number } {
-  const result = { promise, count: 0 }
-  const count = (): void => {
-    result.count += 1
-  }
-  promise.then(count, count)
-  return result
-}
 
 /** What the latest connection carried, without packet identifiers. */
 const lines = (world: World) => carried(world.peer).map((line) => line.replace(/ #\d+$/, ''))
@@ -46,7 +38,7 @@ describe.each([
 ])('the session is %s', (_name, present) => {
   it('SUBSCRIBE without SUBACK: each filter once more with a new identifier and the same options, settled once', async () => {
     const world = await steady({}, without('subscribe', willing(false)))
-    const call = counted(
+    const call = watched(
       world.client.subscribe([{ filter: 'a', qos: 2, retainHandling: 1 }, 'b'], { qos: 1 }),
     )
     await world.settle()
@@ -59,25 +51,25 @@ describe.each([
     expect(packets[0]?.packetId).not.toBe(first.packetId)
     const { packetId } = first
     await world.send({ type: 'suback', packetId, reasonCodes: [0x80, 0x80] })
-    expect((await call.promise).granted.map(({ qos }) => qos)).toEqual([2, 1])
+    expect(call.value?.granted.map(({ qos }) => qos)).toEqual([2, 1])
     await again(world, willing(true))
-    expect([call.count, lines(world)]).toEqual([1, []])
+    expect([call.settled, lines(world)]).toEqual([1, []])
   })
 
   it('UNSUBSCRIBE without UNSUBACK: once more, settled once; the filter is not subscribed to again', async () => {
     const world = await steady({}, without('unsubscribe', willing(false)))
     for (const filter of ['a', 'b']) await subscribe(world, filter)
-    const call = counted(world.client.unsubscribe(['a', 'x']))
+    const call = watched(world.client.unsubscribe(['a', 'x']))
     await world.settle()
     const first = world.peer.last('unsubscribe')
     const peer = await again(world, willing(present))
     const packets = peer.all('unsubscribe')
     expect(packets.map(({ filters }) => filters)).toEqual([['a'], ['x']])
     expect(packets[0]?.packetId).not.toBe(first.packetId)
-    expect(await call.promise).toMatchObject([{ filter: 'a' }, { filter: 'x' }])
+    expect(call.value).toMatchObject([{ filter: 'a' }, { filter: 'x' }])
     expect(subscribes(world)).toEqual(present ? [] : ['b'])
     await again(world, willing(false))
-    expect([call.count, lines(world)]).toEqual([1, ['subscribe b']])
+    expect([call.settled, lines(world)]).toEqual([1, ['subscribe b']])
   })
 
   it('several calls keep their order', async () => {
@@ -153,33 +145,31 @@ describe('offline', () => {
   })
 })
 
-describe('an answer that cannot be right', () => {
-  it.each([
-    ['fewer', [0]],
-    ['more', [0, 0, 0]],
-  ])(
-    '%s codes than filters: close(0x82), and that call is rejected, not tried again for ever',
-    async (_name, codes) => {
-      const world = await steady({}, coded(false, ...codes))
-      const error = failure(world.client.subscribe(['a', 'b']))
-      await world.settle()
-      expect(world.peer.last('disconnect').reasonCode).toBe(0x82)
-      world.answer = coded(true, ...codes)
-      await world.clock.advance(10)
-      expect(await error).toMatchObject({ code: 'ERR_PROTOCOL_ERROR' })
-      expect(world.peer.all('subscribe')).toEqual([])
-    },
-  )
-
-  it('when it answers what brings a session back: the connection ends, and a server that does better gets it again', async () => {
-    const world = await steady({}, willing(false))
-    await subscribe(world, ['a', 'b'])
-    await again(world, coded(false, 0))
+it.each([
+  ['fewer', [0]],
+  ['more', [0, 0, 0]],
+])(
+  'an answer that cannot be right: %s codes than filters: close(0x82), and that call is rejected, not tried again for ever',
+  async (_name, codes) => {
+    const world = await steady({}, coded(false, ...codes))
+    const error = failure(world.client.subscribe(['a', 'b']))
+    await world.settle()
     expect(world.peer.last('disconnect').reasonCode).toBe(0x82)
-    world.answer = willing(true)
+    world.answer = coded(true, ...codes)
     await world.clock.advance(10)
-    expect(lines(world)).toEqual(['subscribe a,b'])
-  })
+    expect(await error).toMatchObject({ code: 'ERR_PROTOCOL_ERROR' })
+    expect(world.peer.all('subscribe')).toEqual([])
+  },
+)
+
+it('an answer that cannot be right: when it answers what brings a session back: the connection ends, and a server that does better gets it again', async () => {
+  const world = await steady({}, willing(false))
+  await subscribe(world, ['a', 'b'])
+  await again(world, coded(false, 0))
+  expect(world.peer.last('disconnect').reasonCode).toBe(0x82)
+  world.answer = willing(true)
+  await world.clock.advance(10)
+  expect(lines(world)).toEqual(['subscribe a,b'])
 })
 
 describe('a SUBSCRIBE for a filter that others read already, in flight at the drop', () => {

@@ -1,14 +1,17 @@
-/** Which reader gets a message: shares, Subscription Identifiers, overlapping filters; and messages that nothing here claims. */
+/** Which reader gets a message: shares, Subscription Identifiers, overlapping filters, a handler that is one for many filters; and messages that nothing here claims. */
 import { describe, expect, it } from 'vitest'
-import type { Filters, Subscription } from '../../../src/client/options/index.js'
+import { access } from '../../../src/client/access.js'
+import { oneCopy } from '../../../src/client/options/hidden.js'
+import type { Filters, Handler, Subscription } from '../../../src/client/options/index.js'
 import { willing } from './across.js'
-import { agreeable, type World } from './harness.js'
+import { agreeable, connected, times, type World } from './harness.js'
 import {
   acks,
   agreed,
   pubacks,
   publish,
   quick,
+  quiet,
   read,
   resumed,
   series,
@@ -17,7 +20,7 @@ import {
   takenTexts,
 } from './incoming.js'
 import { Rig } from './rig.js'
-import { leave } from './steps.js'
+import { leave, listen } from './steps.js'
 
 const without = (sessionPresent: boolean) =>
   willing(sessionPresent, { subscriptionIdentifierAvailable: 0 })
@@ -36,54 +39,52 @@ it('$share/g/f matches on f, and each share is a subscription of its own', async
   expect([takenTexts(shared), takenTexts(other)]).toEqual([['for g'], ['for h']])
 })
 
-describe('Subscription Identifiers', () => {
-  it('the filters of one packet share one, other packets have others, all within range', async () => {
-    const world = await agreed()
-    for (const filter of [['a', 'b/+'], 'c', 'd']) await subscribe(world, filter)
-    const given = identifiers(world)
-    expect([given.length, new Set(given).size]).toEqual([3, 3])
-    expect(given.every((id) => id >= 1 && id <= 268_435_455)).toBe(true)
-  })
-
-  it('they start at a random base', async () => {
-    const bases = new Set<number>()
-    for (const seed of [1, 7919, 104_729]) {
-      const rig = await new Rig({}, { seed }).up()
-      rig.client.subscription('a')
-      await rig.settle()
-      bases.add(rig.peer.last('subscribe').properties.subscriptionIdentifiers?.[0] ?? 0)
-    }
-    expect(bases.size).toBe(3)
-    expect(Math.max(...bases)).toBeGreaterThan(1000)
-  })
-
-  it('subscribing again for a joiner keeps the identifier of the filter', async () => {
-    const world = await agreed()
-    await subscribe(world, ['a', 'b'])
-    await subscribe(world, ['b', 'c'])
-    const sent = world.peer.all('subscribe').map(({ subscriptions, properties }) => ({
-      filters: subscriptions.map((item) => item.filter).join(),
-      id: properties.subscriptionIdentifiers?.[0],
-    }))
-    const id = sent[0]?.id
-    expect(sent).toContainEqual({ filters: 'b', id })
-    expect(sent).toContainEqual({ filters: 'c', id: expect.any(Number) as number })
-    expect(sent).not.toContainEqual({ filters: 'c', id })
-  })
-
-  it.each(['', 'after its subscription has gone'])(
-    'one of the user is not given %s',
-    async (gone) => {
-      const world = await agreed()
-      await subscribe(world, 'a')
-      const next = (identifiers(world)[0] ?? 0) + 1
-      const own = await subscribe(world, 'b', { properties: { subscriptionIdentifier: next } })
-      if (gone !== '') await leave(world, own)
-      await subscribe(world, 'c')
-      expect(identifiers(world)[2]).not.toBe(next)
-    },
-  )
+it('Subscription Identifiers: the filters of one packet share one, other packets have others, all within range', async () => {
+  const world = await agreed()
+  for (const filter of [['a', 'b/+'], 'c', 'd']) await subscribe(world, filter)
+  const given = identifiers(world)
+  expect([given.length, new Set(given).size]).toEqual([3, 3])
+  expect(given.every((id) => id >= 1 && id <= 268_435_455)).toBe(true)
 })
+
+it('Subscription Identifiers: they start at a random base', async () => {
+  const bases = new Set<number>()
+  for (const seed of [1, 7919, 104_729]) {
+    const rig = await new Rig({}, { seed }).up()
+    rig.client.subscription('a')
+    await rig.settle()
+    bases.add(rig.peer.last('subscribe').properties.subscriptionIdentifiers?.[0] ?? 0)
+  }
+  expect(bases.size).toBe(3)
+  expect(Math.max(...bases)).toBeGreaterThan(1000)
+})
+
+it('Subscription Identifiers: subscribing again for a joiner keeps the identifier of the filter', async () => {
+  const world = await agreed()
+  await subscribe(world, ['a', 'b'])
+  await subscribe(world, ['b', 'c'])
+  const sent = world.peer.all('subscribe').map(({ subscriptions, properties }) => ({
+    filters: subscriptions.map((item) => item.filter).join(),
+    id: properties.subscriptionIdentifiers?.[0],
+  }))
+  const id = sent[0]?.id
+  expect(sent).toContainEqual({ filters: 'b', id })
+  expect(sent).toContainEqual({ filters: 'c', id: expect.any(Number) as number })
+  expect(sent).not.toContainEqual({ filters: 'c', id })
+})
+
+it.each(['', 'after its subscription has gone'])(
+  'Subscription Identifiers: one of the user is not given %s',
+  async (gone) => {
+    const world = await agreed()
+    await subscribe(world, 'a')
+    const next = (identifiers(world)[0] ?? 0) + 1
+    const own = await subscribe(world, 'b', { properties: { subscriptionIdentifier: next } })
+    if (gone !== '') await leave(world, own)
+    await subscribe(world, 'c')
+    expect(identifiers(world)[2]).not.toBe(next)
+  },
+)
 
 describe('overlapping filters', () => {
   /** Readers of `a/#` and of another filter, with their identifiers and one that is unknown. */
@@ -223,7 +224,7 @@ it('order: what one subscription gets is what the broker sent, in order (I3, [MQ
   const subscription = await subscribe(world, ['a', 'b'])
   const sent = quick('a', 50).flatMap((packet, index) => [packet, publish('b', `b${index}`)])
   await world.send(...sent)
-  const texts = Array.from({ length: 50 }, (_, index) => [`${index + 1}`, `b${index}`]).flat()
+  const texts = times(50, (index) => [`${index + 1}`, `b${index}`]).flat()
   expect(takenTexts(subscription)).toEqual(texts)
 })
 
@@ -291,30 +292,97 @@ describe('messages without a subscription, after Session Present 1', () => {
   })
 })
 
-describe('messages without a subscription, otherwise', () => {
-  it('[MQTT-4.5.0-2] acknowledged at once, with the event', async () => {
-    const world = await agreed({ clientId: 'c', cleanStart: false })
-    await world.send(publish('a', '1', 1), publish('a', '2', 2, { qos: 2 }))
-    expect([acks(world), unclaimed(world)]).toEqual([
-      ['puback 1', 'pubrec 2'],
-      ['1', '2'],
-    ])
+it('unclaimed: [MQTT-4.5.0-2] acknowledged at once, with the event', async () => {
+  const world = await agreed({ clientId: 'c', cleanStart: false })
+  await world.send(publish('a', '1', 1), publish('a', '2', 2, { qos: 2 }))
+  expect([acks(world), unclaimed(world)]).toEqual([
+    ['puback 1', 'pubrec 2'],
+    ['1', '2'],
+  ])
+})
+
+it('unclaimed: the message of the event can be read, and its ack is stale', async () => {
+  const world = await agreed()
+  await world.send(publish('a', 'x', 1, { properties: { contentType: 't' } }))
+  const [event] = world.seen('unclaimed')
+  const message = event?.message
+  expect([message?.text(), message?.properties.contentType]).toEqual(['x', 't'])
+  expect(message?.ack()).toBe(false)
+})
+
+it('unclaimed: a listener of the event that subscribes gets what comes next', async () => {
+  const world = await agreed()
+  const made: Subscription[] = []
+  world.client.on('unclaimed', () => void made.push(world.client.subscription('a')))
+  await world.send(publish('a', '1'), publish('a', '2'))
+  expect(made.map(takenTexts)).toEqual([['2']])
+})
+
+/** What it was called with, and whether that is owed an acknowledgement. */
+function marked(isOne = true): { readonly texts: string[]; readonly handler: Handler } {
+  const texts: string[] = []
+  const handler: Handler = (message) => void texts.push(message.text())
+  return { texts, handler: Object.assign(handler, { [oneCopy]: isOne ? {} : undefined }) }
+}
+
+const lifetimes = ['owned', 'borrowed'] as const
+
+describe.each(lifetimes)('one handler for overlapping filters, %s messages', (lifetime) => {
+  it('is called once for a copy, and it is acknowledged once', async () => {
+    const world = await connected({ protocolVersion: 4 }, agreeable)
+    const { texts, handler } = marked()
+    for (const filter of ['a/+', '#', 'a/b'])
+      await listen(world, filter, handler, { qos: 1, lifetime })
+    await world.send(publish('a/b', '1', 1), publish('a/b', '2', 2), publish('x', '3'))
+    expect(texts).toEqual(['1', '2', '3'])
+    expect(acks(world)).toEqual(['puback 1', 'puback 2'])
   })
 
-  it('the message of the event can be read, and its ack is stale', async () => {
+  it('is called for each copy that names one filter, and once for one that names all', async () => {
     const world = await agreed()
-    await world.send(publish('a', 'x', 1, { properties: { contentType: 't' } }))
-    const [event] = world.seen('unclaimed')
-    const message = event?.message
-    expect([message?.text(), message?.properties.contentType]).toEqual(['x', 't'])
-    expect(message?.ack()).toBe(false)
+    const { texts, handler } = marked()
+    for (const filter of ['a/+', '#']) await listen(world, filter, handler, { qos: 1, lifetime })
+    const [first = 0, second = 0] = world.peer
+      .all('subscribe')
+      .flatMap((packet) => packet.properties.subscriptionIdentifiers ?? [])
+    const tagged = (text: string, ...subscriptionIdentifiers: number[]) =>
+      publish('a/b', text, undefined, { properties: { subscriptionIdentifiers } })
+    await world.send(tagged('1', first), tagged('2', second), tagged('3', first, second))
+    expect(texts.sort()).toEqual(['1', '2', '3'])
   })
 
-  it('a listener of the event that subscribes gets what comes next', async () => {
+  it('the same filter twice, at QoS 0 and 1: the one that owes the acknowledgement gets it', async () => {
     const world = await agreed()
-    const made: Subscription[] = []
-    world.client.on('unclaimed', () => void made.push(world.client.subscription('a')))
-    await world.send(publish('a', '1'), publish('a', '2'))
-    expect(made.map(takenTexts)).toEqual([['2']])
+    const { texts, handler } = marked()
+    await listen(world, 'a', handler, { qos: 1, lifetime })
+    await listen(world, 'a', handler, { qos: 0, lifetime })
+    await world.send(publish('a', '1', 1))
+    expect(texts).toEqual(['1'])
+    expect(acks(world)).toEqual(['puback 1'])
   })
+
+  it('others get their own', async () => {
+    const world = await agreed()
+    const [one, other, plain] = [marked(), marked(), marked(false)]
+    for (const filter of ['a', '#']) {
+      await listen(world, filter, one.handler, { qos: 1, lifetime })
+      await listen(world, filter, plain.handler, { qos: 1, lifetime })
+    }
+    await listen(world, '#', other.handler, { qos: 1, lifetime })
+    await world.send(publish('a', '1', 1))
+    expect([one.texts, other.texts, plain.texts]).toEqual([['1'], ['1'], ['1', '1']])
+    expect(acks(world)).toEqual(['puback 1'])
+  })
+})
+
+it('flush() sends filters before what is published behind them in the same turn', async () => {
+  const world = await agreed()
+  quiet(world.client.listen('a', () => undefined))
+  world.client[access]().flush?.()
+  quiet(world.client.publish('a', 'x'))
+  await world.settle()
+  const types = world.peer.received
+    .map(({ type }) => type)
+    .filter((type) => type === 'subscribe' || type === 'publish')
+  expect(types).toEqual(['subscribe', 'publish'])
 })

@@ -269,37 +269,35 @@ const table = Object.keys(stories).flatMap((name) =>
   (Object.keys(ways) as Way[]).map((way) => ({ name, way })),
 )
 
-describe('secrets never come out', () => {
-  it.each(table)('given by $way: $name', async ({ way, name }) => {
-    const [meets, act, time = 0, options] = stories[name] as Story
-    const life = await new Life(way, (dial) => meets(dial, way), options).up()
-    await act?.(life, way)
-    await life.clock.advance(time)
-    expect(await life.over()).toEqual([])
-    expect(life.listener.heard.get('log')).toBeGreaterThan(0)
-    expect(life.listener.heard.get('client')).toBeGreaterThan(5)
-    // They were there: on the wire, or with the one who dials.
-    const { sung } = ways[way]
-    expect(life.sung).toEqual(
-      expect.arrayContaining(
-        life.peers.length === 0 ? sung.filter((name) => /query|header/i.test(name)) : [...sung],
-      ),
-    )
-    // Nothing went unheard.
-    for (const kind of ['trace state', 'state', 'dial'])
-      expect(life.listener.heard.get(kind), kind).toBeGreaterThan(0)
-  })
+it.each(table)('secrets never come out: given by $way: $name', async ({ way, name }) => {
+  const [meets, act, time = 0, options] = stories[name] as Story
+  const life = await new Life(way, (dial) => meets(dial, way), options).up()
+  await act?.(life, way)
+  await life.clock.advance(time)
+  expect(await life.over()).toEqual([])
+  expect(life.listener.heard.get('log')).toBeGreaterThan(0)
+  expect(life.listener.heard.get('client')).toBeGreaterThan(5)
+  // They were there: on the wire, or with the one who dials.
+  const { sung } = ways[way]
+  expect(life.sung).toEqual(
+    expect.arrayContaining(
+      life.peers.length === 0 ? sung.filter((name) => /query|header/i.test(name)) : [...sung],
+    ),
+  )
+  // Nothing went unheard.
+  for (const kind of ['trace state', 'state', 'dial'])
+    expect(life.listener.heard.get(kind), kind).toBeGreaterThan(0)
+})
 
-  it('the last word of the server, in CONNACK, reaches the mechanism and nobody else', async () => {
-    const words: unknown[] = []
-    const auth = toy({
-      success: (data) => void words.push(Buffer.from(data ?? []).toString()),
-    }).auth
-    const life = await new Life('auth', () => withServerData(yes('auth'), 'connack'), { auth }).up()
-    expect(words).toEqual([secrets.serverData])
-    expect(await life.over()).toEqual([])
-    expect(life.listener.heard.get('packet')).toBeGreaterThan(0)
-  })
+it('secrets never come out: the last word of the server, in CONNACK, reaches the mechanism and nobody else', async () => {
+  const words: unknown[] = []
+  const auth = toy({
+    success: (data) => void words.push(Buffer.from(data ?? []).toString()),
+  }).auth
+  const life = await new Life('auth', () => withServerData(yes('auth'), 'connack'), { auth }).up()
+  expect(words).toEqual([secrets.serverData])
+  expect(await life.over()).toEqual([])
+  expect(life.listener.heard.get('packet')).toBeGreaterThan(0)
 })
 
 describe('re-authentication and renewal', () => {

@@ -8,6 +8,7 @@ import { Client, type ClientOptions, type Endpoint } from '../../../src/client/n
 import { MemoryBroker } from '../../../src/testing/broker/index.js'
 import { scramServer } from '../../../src/testing/scram-server.js'
 import { listening } from '../../support/servers.js'
+import { thrown } from './harness.js'
 import { eventTypes, Listener, secrets, told } from './telling.js'
 
 let listener: Listener
@@ -173,12 +174,7 @@ function expectRefusal(
   endpoint: Endpoint | readonly Endpoint[],
   options?: ClientOptions,
 ): void {
-  let error: unknown
-  try {
-    new Client(endpoint, options)
-  } catch (thrown) {
-    error = thrown
-  }
+  const error = thrown(() => new Client(endpoint, options))
   expect(error).toMatchObject({ code })
   expect(told(error)).not.toMatch(/canary/i)
 }

@@ -25,169 +25,148 @@ const republish = { onSessionLost: 'republish' } as const
 const lines = (peer: ScriptedPeer) => carried(peer).map((line) => line.replace(/ #\d+/, ''))
 const identifiers = (world: World) => world.peer.all('publish').map(({ packetId }) => packetId ?? 0)
 
-describe('QoS 1 in flight', () => {
-  it('is published as new: DUP 0, in order, before what was never sent; it settles with that', async () => {
-    const world = await steady()
-    const promises = send(world, 1, 'a', 'b')
-    await world.settle()
-    await lose(world)
-    promises.push(...send(world, 1, 'new'))
-    const peer = await comeBack(world, forgets())
-    expect(lines(peer)).toEqual(['publish t=a q1', 'publish t=b q1', 'publish t=new q1'])
-    const ids = identifiers(world)
-    expect(new Set(ids).size).toBe(3)
-    await world.send(...ids.map((id) => ack('puback', id)))
-    await expect(Promise.all(promises)).resolves.toMatchObject(
-      ids.map((packetId) => ({ packetId })),
-    )
-    expect(world.seen('drop')).toEqual([])
-  })
-
-  it('is rejected with ERR_SESSION_LOST, outcome unknown, where that is asked for', async () => {
-    const world = await steady({ outbound: { onSessionLost: 'reject' } })
-    const error = failure(world.client.publish('t', 'a', { qos: 1 }))
-    quiet(world.client.publish('t', 'b', { qos: 1, ...republish }))
-    await world.settle()
-    const peer = await again(world, forgets())
-    expect(await error).toMatchObject(lostUnknown)
-    expect(lines(peer)).toEqual(['publish t=b q1'])
-  })
+it('QoS 1 in flight: is published as new: DUP 0, in order, before what was never sent; it settles with that', async () => {
+  const world = await steady()
+  const promises = send(world, 1, 'a', 'b')
+  await world.settle()
+  await lose(world)
+  promises.push(...send(world, 1, 'new'))
+  const peer = await comeBack(world, forgets())
+  expect(lines(peer)).toEqual(['publish t=a q1', 'publish t=b q1', 'publish t=new q1'])
+  const ids = identifiers(world)
+  expect(new Set(ids).size).toBe(3)
+  await world.send(...ids.map((id) => ack('puback', id)))
+  await expect(Promise.all(promises)).resolves.toMatchObject(ids.map((packetId) => ({ packetId })))
+  expect(world.seen('drop')).toEqual([])
 })
 
-describe('QoS 2 in flight', () => {
-  it('rejects with ERR_SESSION_LOST, outcome unknown, whether PUBREC had come or not; its PUBREL is not sent', async () => {
-    const world = await steady()
-    const errors = ['one', 'two'].map((text) =>
-      failure(world.client.publish('t', text, { qos: 2 })),
-    )
-    await world.send(ack('pubrec', 2))
-    const peer = await again(world, forgets())
-    expect(await Promise.all(errors)).toMatchObject([lostUnknown, lostUnknown])
-    expect(carried(peer)).toEqual([])
-  })
+it('QoS 1 in flight: is rejected with ERR_SESSION_LOST, outcome unknown, where that is asked for', async () => {
+  const world = await steady({ outbound: { onSessionLost: 'reject' } })
+  const error = failure(world.client.publish('t', 'a', { qos: 1 }))
+  quiet(world.client.publish('t', 'b', { qos: 1, ...republish }))
+  await world.settle()
+  const peer = await again(world, forgets())
+  expect(await error).toMatchObject(lostUnknown)
+  expect(lines(peer)).toEqual(['publish t=b q1'])
+})
 
-  it.each<[string, ClientOptions, Partial<typeof republish>]>([
-    ['for the client', { outbound: republish }, {}],
-    ['for this one', {}, republish],
-    ['for this one, over the client', { outbound: { onSessionLost: 'reject' } }, republish],
-  ])(
-    'is published again where that is asked %s, in the order of the calls',
-    async (_name, options, own) => {
-      const world = await steady(options)
-      const calls = ['a', 'b', 'c', 'd'].map((text) =>
-        quiet(world.client.publish('t', text, { qos: text === 'c' ? 1 : 2, ...own })),
-      )
-      await world.send(ack('pubrec', 4), ack('pubrec', 2))
-      const peer = await again(world, willing(false))
-      const published = ['publish t=a q2', 'publish t=b q2', 'publish t=c q1', 'publish t=d q2']
-      expect(lines(peer).filter((line) => line.startsWith('publish'))).toEqual(published)
-      await expect(Promise.all(calls)).resolves.toHaveLength(4)
-    },
+it('QoS 2 in flight: rejects with ERR_SESSION_LOST, outcome unknown, whether PUBREC had come or not; its PUBREL is not sent', async () => {
+  const world = await steady()
+  const errors = ['one', 'two'].map((text) => failure(world.client.publish('t', text, { qos: 2 })))
+  await world.send(ack('pubrec', 2))
+  const peer = await again(world, forgets())
+  expect(await Promise.all(errors)).toMatchObject([lostUnknown, lostUnknown])
+  expect(carried(peer)).toEqual([])
+})
+
+it.each<[string, ClientOptions, Partial<typeof republish>]>([
+  ['for the client', { outbound: republish }, {}],
+  ['for this one', {}, republish],
+  ['for this one, over the client', { outbound: { onSessionLost: 'reject' } }, republish],
+])(
+  'QoS 2 in flight: is published again where that is asked %s, in the order of the calls',
+  async (_name, options, own) => {
+    const world = await steady(options)
+    const calls = ['a', 'b', 'c', 'd'].map((text) =>
+      quiet(world.client.publish('t', text, { qos: text === 'c' ? 1 : 2, ...own })),
+    )
+    await world.send(ack('pubrec', 4), ack('pubrec', 2))
+    const peer = await again(world, willing(false))
+    const published = ['publish t=a q2', 'publish t=b q2', 'publish t=c q1', 'publish t=d q2']
+    expect(lines(peer).filter((line) => line.startsWith('publish'))).toEqual(published)
+    await expect(Promise.all(calls)).resolves.toHaveLength(4)
+  },
+)
+
+it('`sessionlost`: accounts for every message in flight, one by one, and for none that was queued or settled', async () => {
+  const world = await steady()
+  const [acknowledged] = send(world, 1, 'acknowledged')
+  await world.send(ack('puback', 1))
+  await acknowledged
+  send(world, 1, 'a')
+  send(world, 2, 'b', 'c')
+  await world.send(ack('pubrec', 4))
+  await lose(world)
+  send(world, 1, 'queued')
+  send(world, 2, 'queued')
+  await comeBack(world, forgets())
+  const [event, ...rest] = world.seen('sessionlost')
+  expect(rest).toEqual([])
+  expect(event).toMatchObject({
+    cause: 'absent',
+    stale: 0,
+    republished: [{ topic: 't', qos: 1, packetId: 2 }],
+  })
+  const rejected = [...(event?.rejected ?? [])].sort((one, other) => one.packetId - other.packetId)
+  expect(rejected).toMatchObject(
+    [3, 4].map((packetId) => ({ topic: 't', qos: 2, packetId, error: lostUnknown })),
   )
+  expect(Object.isFrozen(event)).toBe(true)
 })
 
-describe('the `sessionlost` event', () => {
-  it('accounts for every message in flight, one by one, and for none that was queued or settled', async () => {
-    const world = await steady()
-    const [acknowledged] = send(world, 1, 'acknowledged')
-    await world.send(ack('puback', 1))
-    await acknowledged
-    send(world, 1, 'a')
-    send(world, 2, 'b', 'c')
-    await world.send(ack('pubrec', 4))
-    await lose(world)
-    send(world, 1, 'queued')
-    send(world, 2, 'queued')
-    await comeBack(world, forgets())
-    const [event, ...rest] = world.seen('sessionlost')
-    expect(rest).toEqual([])
-    expect(event).toMatchObject({
-      cause: 'absent',
-      stale: 0,
-      republished: [{ topic: 't', qos: 1, packetId: 2 }],
-    })
-    const rejected = [...(event?.rejected ?? [])].sort(
-      (one, other) => one.packetId - other.packetId,
-    )
-    expect(rejected).toMatchObject(
-      [3, 4].map((packetId) => ({ topic: 't', qos: 2, packetId, error: lostUnknown })),
-    )
-    expect(Object.isFrozen(event)).toBe(true)
-  })
-
-  it('comes once for each loss, with the connection that shows it, also when nothing was in flight', async () => {
-    const world = await steady({ clientId: 'c', cleanStart: false }, forgets())
-    await again(world, forgets())
-    expect(world.seen('sessionlost')).toEqual([
-      { cause: 'absent', republished: [], rejected: [], stale: 0 },
-    ])
-    // It does not come with the first connection, nor where the session was kept.
-    await again(world)
-    await again(world, forgets())
-    const order = world.events
-      .map(({ type }) => type)
-      .filter((type) => /^(connect|sessionlost)$/.test(type))
-    expect(order).toEqual([
-      'connect',
-      'connect',
-      'sessionlost',
-      'connect',
-      'connect',
-      'sessionlost',
-    ])
-  })
-
-  it('a message republished after one loss is accounted for again at the next, and arrives once', async () => {
-    const world = await steady()
-    const [one] = send(world, 1, 'one')
-    await world.settle()
-    await again(world, forgets())
-    await again(world, forgets())
-    expect(world.seen('sessionlost').map(({ republished }) => republished.length)).toEqual([1, 1])
-    const peer = await again(world, willing(false))
-    expect(peer.all('publish')).toHaveLength(1)
-    await expect(one).resolves.toMatchObject({ reasonCode: 0 })
-  })
-
-  it('a message whose caller has been answered already is neither republished nor counted as rejected twice', async () => {
-    const world = await steady()
-    const late = failure(world.client.publish('t', 'late', { qos: 1, ackTimeout: 5 }))
-    await world.clock.advance(5)
-    expect((await late).code).toBe('ERR_TIMEOUT')
-    expect(carried(await again(world, forgets()))).toEqual([])
-    expect(world.seen('sessionlost')).toMatchObject([{ republished: [], rejected: [] }])
-    expect(world.seen('drop')).toHaveLength(1)
-  })
+it('`sessionlost`: comes once for each loss, with the connection that shows it, also when nothing was in flight', async () => {
+  const world = await steady({ clientId: 'c', cleanStart: false }, forgets())
+  await again(world, forgets())
+  expect(world.seen('sessionlost')).toEqual([
+    { cause: 'absent', republished: [], rejected: [], stale: 0 },
+  ])
+  // It does not come with the first connection, nor where the session was kept.
+  await again(world)
+  await again(world, forgets())
+  const order = world.events
+    .map(({ type }) => type)
+    .filter((type) => /^(connect|sessionlost)$/.test(type))
+  expect(order).toEqual(['connect', 'connect', 'sessionlost', 'connect', 'connect', 'sessionlost'])
 })
 
-describe('incoming messages of a lost session', () => {
-  it('are stale: `ack()` gives false and sends nothing; their number is told', async () => {
-    const world = await steady({}, willing(false))
-    const subscription = await subscribe(world, 't', { qos: 2, ack: 'manual' })
-    await world.send(
-      publish('t', 'one', 1),
-      publish('t', 'two', 2, { qos: 2 }),
-      publish('t', 'three', 3),
-    )
-    const messages = [taken(subscription), taken(subscription), taken(subscription)]
-    await lose(world)
-    expect(messages[0]?.ack()).toBe(true)
-    const peer = await comeBack(world, willing(false))
-    expect(world.seen('sessionlost')).toMatchObject([{ stale: 3 }])
-    expect(messages.map((message) => message.ack())).toEqual([false, false, false])
-    await world.settle()
-    expect(lines(peer)).toEqual(['subscribe t'])
-  })
+it('`sessionlost`: a message republished after one loss is accounted for again at the next, and arrives once', async () => {
+  const world = await steady()
+  const [one] = send(world, 1, 'one')
+  await world.settle()
+  await again(world, forgets())
+  await again(world, forgets())
+  expect(world.seen('sessionlost').map(({ republished }) => republished.length)).toEqual([1, 1])
+  const peer = await again(world, willing(false))
+  expect(peer.all('publish')).toHaveLength(1)
+  await expect(one).resolves.toMatchObject({ reasonCode: 0 })
+})
 
-  it('what was buffered and not read can still be read', async () => {
-    const world = await steady({}, willing(false))
-    const subscription = await subscribe(world, 't', { qos: 1 })
-    await world.send(publish('t', 'one', 1), publish('t', 'two', 2))
-    const peer = await again(world, willing(false))
-    expect(takenTexts(subscription)).toEqual(['one', 'two'])
-    await world.settle()
-    expect(lines(peer)).toEqual(['subscribe t'])
-  })
+it('`sessionlost`: a message whose caller has been answered already is neither republished nor counted as rejected twice', async () => {
+  const world = await steady()
+  const late = failure(world.client.publish('t', 'late', { qos: 1, ackTimeout: 5 }))
+  await world.clock.advance(5)
+  expect((await late).code).toBe('ERR_TIMEOUT')
+  expect(carried(await again(world, forgets()))).toEqual([])
+  expect(world.seen('sessionlost')).toMatchObject([{ republished: [], rejected: [] }])
+  expect(world.seen('drop')).toHaveLength(1)
+})
+
+it('incoming messages of a lost session: are stale: `ack()` gives false and sends nothing; their number is told', async () => {
+  const world = await steady({}, willing(false))
+  const subscription = await subscribe(world, 't', { qos: 2, ack: 'manual' })
+  await world.send(
+    publish('t', 'one', 1),
+    publish('t', 'two', 2, { qos: 2 }),
+    publish('t', 'three', 3),
+  )
+  const messages = [taken(subscription), taken(subscription), taken(subscription)]
+  await lose(world)
+  expect(messages[0]?.ack()).toBe(true)
+  const peer = await comeBack(world, willing(false))
+  expect(world.seen('sessionlost')).toMatchObject([{ stale: 3 }])
+  expect(messages.map((message) => message.ack())).toEqual([false, false, false])
+  await world.settle()
+  expect(lines(peer)).toEqual(['subscribe t'])
+})
+
+it('incoming messages of a lost session: what was buffered and not read can still be read', async () => {
+  const world = await steady({}, willing(false))
+  const subscription = await subscribe(world, 't', { qos: 1 })
+  await world.send(publish('t', 'one', 1), publish('t', 'two', 2))
+  const peer = await again(world, willing(false))
+  expect(takenTexts(subscription)).toEqual(['one', 'two'])
+  await world.settle()
+  expect(lines(peer)).toEqual(['subscribe t'])
 })
 
 describe('what was sent before', () => {
@@ -248,13 +227,14 @@ async function losing(type: keyof ClientEvents, act: (world: World) => unknown) 
   return { world, errors }
 }
 
-describe('a listener that ends the client', () => {
-  it.each([
-    ['drop', 'destroy'],
-    ['sessionlost', 'disconnect'],
-    ['state', 'destroy'],
-    ['connect', 'disconnect'],
-  ] as const)('on `%s`, by %s(): it stays closed', async (type, how) => {
+it.each([
+  ['drop', 'destroy'],
+  ['sessionlost', 'disconnect'],
+  ['state', 'destroy'],
+  ['connect', 'disconnect'],
+] as const)(
+  'a listener that ends the client: on `%s`, by %s(): it stays closed',
+  async (type, how) => {
     const { world, errors } = await losing(type, ({ client }) =>
       how === 'destroy' ? client.destroy() : quiet(client.disconnect({ timeout: 0 })),
     )
@@ -263,49 +243,50 @@ describe('a listener that ends the client', () => {
     for (const error of errors) expect(await error).toMatchObject({ outcome: 'unknown' })
     expect([world.client.outbound.size, world.clock.pending]).toEqual([0, 0])
     expect(world.seen('connect').length).toBe(world.seen('disconnect').length)
-  })
+  },
+)
 
-  it('on `error` of a filter that is refused while it is brought back', async () => {
-    const world = await steady({}, willing(false))
-    for (const filter of ['a', 'b']) await subscribe(world, filter)
-    world.client.on('error', () => world.client.destroy(), { once: true })
-    await again(world, (packet) =>
-      packet.type === 'subscribe'
-        ? {
-            type: 'suback',
-            packetId: packet.packetId,
-            reasonCodes: packet.subscriptions.map(() => 0x87),
-          }
-        : willing(false)(packet),
-    )
-    await world.clock.advance(60_000)
-    expect([world.client.state, world.clock.pending]).toEqual(['closed', 0])
-  })
+it('a listener that ends the client: on `error` of a filter that is refused while it is brought back', async () => {
+  const world = await steady({}, willing(false))
+  for (const filter of ['a', 'b']) await subscribe(world, filter)
+  world.client.on('error', () => world.client.destroy(), { once: true })
+  await again(world, (packet) =>
+    packet.type === 'subscribe'
+      ? {
+          type: 'suback',
+          packetId: packet.packetId,
+          reasonCodes: packet.subscriptions.map(() => 0x87),
+        }
+      : willing(false)(packet),
+  )
+  await world.clock.advance(60_000)
+  expect([world.client.state, world.clock.pending]).toEqual(['closed', 0])
 })
 
-describe('a listener that goes on', () => {
-  it.each(['drop', 'sessionlost'] as const)('publishing and subscribing on `%s`', async (type) => {
+it.each(['drop', 'sessionlost'] as const)(
+  'a listener that goes on: publishing and subscribing on `%s`',
+  async (type) => {
     const { world } = await losing(type, ({ client }) => {
       quiet(client.publish('t', 'new', { qos: 1 }))
       quiet(client.subscribe('s'))
     })
     expect(lines(world.peer).sort()).toEqual(['publish t=c q1', 'publish t=new q1', 'subscribe s'])
-  })
+  },
+)
 
-  it('publishing the rejected messages again, on `drop`: one connection carries each once, no loop', async () => {
-    const world = await steady()
+it('a listener that goes on: publishing the rejected messages again, on `drop`: one connection carries each once, no loop', async () => {
+  const world = await steady()
+  quiet(world.client.publish('t', 'a', { qos: 2 }))
+  await world.settle()
+  let count = 0
+  world.client.on('drop', () => {
+    count += 1
     quiet(world.client.publish('t', 'a', { qos: 2 }))
-    await world.settle()
-    let count = 0
-    world.client.on('drop', () => {
-      count += 1
-      quiet(world.client.publish('t', 'a', { qos: 2 }))
-    })
-    for (let round = 1; round <= 3; round++) {
-      expect(lines(await again(world, forgets()))).toEqual(['publish t=a q2'])
-      expect(count).toBe(round)
-    }
   })
+  for (let round = 1; round <= 3; round++) {
+    expect(lines(await again(world, forgets()))).toEqual(['publish t=a q2'])
+    expect(count).toBe(round)
+  }
 })
 
 const hour = 3_600_000

@@ -4,7 +4,7 @@ import type { ClientOptions, Subscription } from '../../../src/client/options/in
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { encode } from '../../../src/wire/encode.js'
 import { again, willing } from './across.js'
-import { connected, failure, type World } from './harness.js'
+import { connected, failure, times, type World } from './harness.js'
 import {
   acks,
   agreed,
@@ -39,96 +39,92 @@ it('one packet for all filters of a subscription, but for those that others use'
   expect(unsubscribes(world)).toEqual(['a c'])
 })
 
-describe('the answer', () => {
-  it('[MQTT-3.11.3-1] [MQTT-3.10.4-5] 0x00 and 0x11 per filter; 0x11 is no error', async () => {
-    const world = await answered(0, 0x11)
-    const [known, unknown] = await settled(world, world.client.unsubscribe(['a', 'never']))
-    expect(known).toEqual({ filter: 'a', reasonCode: 0, reasonName: 'Success', error: undefined })
-    const none = { reasonCode: 0x11, reasonName: 'No subscription existed', error: undefined }
-    expect(unknown).toEqual({ filter: 'never', ...none })
-  })
-
-  it('[MQTT-3.11.3-2] a refusal is the result of its filter, or the error where it is the only one', async () => {
-    const several = await answered(0, 0x91)
-    const error = { ...refused, reasonCode: 0x91 }
-    const results = await settled(several, several.client.unsubscribe(['a', 'b']))
-    expect(results[1]).toMatchObject({ filter: 'b', reasonCode: 0x91, error })
-    // The subscription whose UNSUBSCRIBE was refused goes on.
-    const one = await answered(0x91)
-    const subscription = await subscribe(one, 'a')
-    const reading = read(subscription)
-    expect(await settled(one, failure(subscription.unsubscribe()))).toMatchObject(error)
-    await one.send(publish('a', 'x'))
-    expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
-  })
-
-  it('the connection drops before it, or before SUBACK: rejected, outcome unknown', async () => {
-    const world = await connected()
-    const calls = [failure(world.client.unsubscribe('a')), failure(world.client.subscribe('b'))]
-    await world.settle()
-    world.peer.cut()
-    const error = { code: 'ERR_CONNECTION_LOST', outcome: 'unknown' }
-    expect(await settled(world, Promise.all(calls))).toMatchObject([error, error])
-  })
+it('the answer: [MQTT-3.11.3-1] [MQTT-3.10.4-5] 0x00 and 0x11 per filter; 0x11 is no error', async () => {
+  const world = await answered(0, 0x11)
+  const [known, unknown] = await settled(world, world.client.unsubscribe(['a', 'never']))
+  expect(known).toEqual({ filter: 'a', reasonCode: 0, reasonName: 'Success', error: undefined })
+  const none = { reasonCode: 0x11, reasonName: 'No subscription existed', error: undefined }
+  expect(unknown).toEqual({ filter: 'never', ...none })
 })
 
-describe('messages meanwhile', () => {
-  it('a message between UNSUBSCRIBE and UNSUBACK is still delivered', async () => {
-    const world = await connected({}, granting)
-    const subscription = await subscribe(world, 'a', { qos: 1 })
-    const reading = read(subscription)
-    const call = quiet(subscription.unsubscribe())
-    await world.settle()
-    await world.send(publish('a', 'late', 1))
-    expect(reading.texts).toEqual(['late'])
-    await answer(world, 'unsubscribe', 0)
-    await call
-    expect(reading.end.state).toBe('done')
-    expect(acks(world)).toEqual(['puback 1'])
-  })
+it('the answer: [MQTT-3.11.3-2] a refusal is the result of its filter, or the error where it is the only one', async () => {
+  const several = await answered(0, 0x91)
+  const error = { ...refused, reasonCode: 0x91 }
+  const results = await settled(several, several.client.unsubscribe(['a', 'b']))
+  expect(results[1]).toMatchObject({ filter: 'b', reasonCode: 0x91, error })
+  // The subscription whose UNSUBSCRIBE was refused goes on.
+  const one = await answered(0x91)
+  const subscription = await subscribe(one, 'a')
+  const reading = read(subscription)
+  expect(await settled(one, failure(subscription.unsubscribe()))).toMatchObject(error)
+  await one.send(publish('a', 'x'))
+  expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
+})
 
-  it('what a reader has not read yet can still be read after UNSUBACK', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 1 })
-    const texts: string[] = []
-    const first = gate()
-    const done = loop(subscription, (message) =>
-      texts.push(message.text()) === 1 ? first.promise : undefined,
-    )
-    await world.send(...series('a', 3))
-    await settled(world, subscription.unsubscribe())
-    first.open()
-    await settled(world, done)
-    expect(texts).toEqual(['1', '2', '3'])
-    expect(acks(world)).toEqual(pubacks(1, 3))
-  })
+it('the answer: the connection drops before it, or before SUBACK: rejected, outcome unknown', async () => {
+  const world = await connected()
+  const calls = [failure(world.client.unsubscribe('a')), failure(world.client.subscribe('b'))]
+  await world.settle()
+  world.peer.cut()
+  const error = { code: 'ERR_CONNECTION_LOST', outcome: 'unknown' }
+  expect(await settled(world, Promise.all(calls))).toMatchObject([error, error])
+})
 
-  it('nobody reads: what waits is acknowledged and counted at UNSUBACK', async () => {
-    const world = await agreed()
-    const dropped: string[] = []
-    const subscription = await subscribe(world, 'a', {
-      qos: 1,
-      onDrop: (message) => dropped.push(message.text()),
-    })
-    await world.send(...series('a', 3))
-    await settled(world, world.client.unsubscribe('a'))
-    expect(acks(world)).toEqual(pubacks(1, 3))
-    expect(subscription.dropped).toBe(3)
-    expect(dropped).toEqual(['1', '2', '3'])
-    expect(await subscription.next()).toBeUndefined()
-  })
+it('a message between UNSUBSCRIBE and UNSUBACK is still delivered', async () => {
+  const world = await connected({}, granting)
+  const subscription = await subscribe(world, 'a', { qos: 1 })
+  const reading = read(subscription)
+  const call = quiet(subscription.unsubscribe())
+  await world.settle()
+  await world.send(publish('a', 'late', 1))
+  expect(reading.texts).toEqual(['late'])
+  await answer(world, 'unsubscribe', 0)
+  await call
+  expect(reading.end.state).toBe('done')
+  expect(acks(world)).toEqual(['puback 1'])
+})
 
-  it.each(['manual', 'auto'] as const)('a message in hand under %s acks', async (ack) => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 1, ack })
-    await world.send(publish('a', 'x', 1))
-    const message = await subscription.next()
-    await settled(world, subscription.unsubscribe())
-    expect(acks(world)).toEqual(ack === 'manual' ? [] : ['puback 1'])
-    expect(message?.ack()).toBe(ack === 'manual')
-    await world.settle()
-    expect(acks(world)).toEqual(['puback 1'])
+it('what a reader has not read yet can still be read after UNSUBACK', async () => {
+  const world = await agreed()
+  const subscription = await subscribe(world, 'a', { qos: 1 })
+  const texts: string[] = []
+  const first = gate()
+  const done = loop(subscription, (message) =>
+    texts.push(message.text()) === 1 ? first.promise : undefined,
+  )
+  await world.send(...series('a', 3))
+  await settled(world, subscription.unsubscribe())
+  first.open()
+  await settled(world, done)
+  expect(texts).toEqual(['1', '2', '3'])
+  expect(acks(world)).toEqual(pubacks(1, 3))
+})
+
+it('nobody reads: what waits is acknowledged and counted at UNSUBACK', async () => {
+  const world = await agreed()
+  const dropped: string[] = []
+  const subscription = await subscribe(world, 'a', {
+    qos: 1,
+    onDrop: (message) => dropped.push(message.text()),
   })
+  await world.send(...series('a', 3))
+  await settled(world, world.client.unsubscribe('a'))
+  expect(acks(world)).toEqual(pubacks(1, 3))
+  expect(subscription.dropped).toBe(3)
+  expect(dropped).toEqual(['1', '2', '3'])
+  expect(await subscription.next()).toBeUndefined()
+})
+
+it.each(['manual', 'auto'] as const)('a message in hand under %s acks', async (ack) => {
+  const world = await agreed()
+  const subscription = await subscribe(world, 'a', { qos: 1, ack })
+  await world.send(publish('a', 'x', 1))
+  const message = await subscription.next()
+  await settled(world, subscription.unsubscribe())
+  expect(acks(world)).toEqual(ack === 'manual' ? [] : ['puback 1'])
+  expect(message?.ack()).toBe(ack === 'manual')
+  await world.settle()
+  expect(acks(world)).toEqual(['puback 1'])
 })
 
 describe('several', () => {
@@ -224,130 +220,125 @@ const durable: ClientOptions = {
 }
 const long = 'x'.repeat(200)
 const filtersOf = (count: number): string[] =>
-  Array.from({ length: count }, (_, index) => `site/${index}/temperature/celsius`)
+  times(count, (index) => `site/${index}/temperature/celsius`)
 const sizesOf = (world: World): number[] =>
   world.peer.all('unsubscribe').map((packet) => encode(packet).length)
 const unsubscribed = (world: World): string[] =>
   world.peer.all('unsubscribe').flatMap((packet) => packet.filters)
-describe('UNSUBSCRIBE in packets that the server takes', () => {
-  it.each([64, 256, 4096])('leaving a loop over 500 filters, %i bytes a packet', async (limit) => {
-    const world = await connected({ clientId: 'c', cleanStart: false }, taking(limit))
-    const subscription = await subscribe(world, filtersOf(500), { qos: 1, onExit: 'unsubscribe' })
-    await world.send(publish('site/1/temperature/celsius', 'x', 1))
-    for await (const _ of subscription) break
-    await world.settle()
-    expect(unsubscribed(world)).toEqual(filtersOf(500))
-    expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(limit)
-    // Close to as few packets as can be.
-    const bytes = sizesOf(world).reduce((sum, size) => sum + size, 0)
-    if (limit > 64)
-      expect(sizesOf(world).length).toBeLessThanOrEqual(Math.ceil(bytes / (limit - 64)))
-    expect(acks(world)).toEqual(['puback 1'])
-  })
-
-  it('client.unsubscribe of 500 filters gives a result for each, in the order asked', async () => {
-    const codeOf = (filter: string): number => (filter.includes('/7') ? 0x11 : 0)
-    const world = await connected({}, (packet) =>
-      packet.type === 'unsubscribe'
-        ? answering('unsubscribe', packet.filters.map(codeOf))(packet)
-        : taking(512)(packet),
-    )
-    const userProperties: [string, string][] = [['reason', 'x'.repeat(100)]]
-    const call = world.client.unsubscribe(filtersOf(500), { properties: { userProperties } })
-    expect(await settled(world, call)).toMatchObject(
-      filtersOf(500).map((filter) => ({ filter, reasonCode: codeOf(filter), error: undefined })),
-    )
-    // These count, too, and go with each packet.
-    expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(512)
-    for (const { properties } of world.peer.all('unsubscribe'))
-      expect(properties).toEqual({ userProperties })
-  })
-
-  it('what a lost connection left unanswered is split anew for a server that takes less', async () => {
-    const world = await connected(durable, granting)
-    await subscribe(world, filtersOf(100))
-    const call = world.client.unsubscribe(filtersOf(100))
-    await world.settle()
-    expect(sizesOf(world)).toHaveLength(1)
-    await again(world, taking(256, true))
-    expect(unsubscribed(world)).toEqual(filtersOf(100))
-    expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(256)
-    expect((await call).every((result) => result.error === undefined)).toBe(true)
-  })
-
-  it('maxFiltersPerSubscribe holds on the next connection too', async () => {
-    const world = await connected({ ...durable, maxFiltersPerSubscribe: 3 }, granting)
-    const call = world.client.unsubscribe(filtersOf(8))
-    await world.settle()
-    world.answer = taking(4096, true)
-    // We end it ourselves: none of the filters may be the cause.
-    quiet(world.client.reconnect({ force: true }))
-    await world.clock.advance(1000)
-    expect(world.peer.all('unsubscribe').map(({ filters }) => filters.length)).toEqual([3, 3, 2])
-    expect(unsubscribed(world).sort()).toEqual(filtersOf(8).sort())
-    expect(await call).toHaveLength(8)
-  })
+it.each([64, 256, 4096])('leaving a loop over 500 filters, %i bytes a packet', async (limit) => {
+  const world = await connected({ clientId: 'c', cleanStart: false }, taking(limit))
+  const subscription = await subscribe(world, filtersOf(500), { qos: 1, onExit: 'unsubscribe' })
+  await world.send(publish('site/1/temperature/celsius', 'x', 1))
+  for await (const _ of subscription) break
+  await world.settle()
+  expect(unsubscribed(world)).toEqual(filtersOf(500))
+  expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(limit)
+  // Close to as few packets as can be.
+  const bytes = sizesOf(world).reduce((sum, size) => sum + size, 0)
+  if (limit > 64) expect(sizesOf(world).length).toBeLessThanOrEqual(Math.ceil(bytes / (limit - 64)))
+  expect(acks(world)).toEqual(['puback 1'])
 })
 
-describe('an UNSUBSCRIBE that the server does not take', () => {
-  it('user properties that are too large: the call rejects, and the subscription goes on', async () => {
-    const world = await connected({}, taking(256))
-    const reading = read(await subscribe(world, ['a', 'b'], { qos: 1 }))
-    const properties = { userProperties: [['k', 'x'.repeat(300)]] as [string, string][] }
-    const call = failure(world.client.unsubscribe(['a', 'b'], { properties }))
-    expect(await call).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE', outcome: 'not-sent' })
-    expect(unsubscribed(world)).toEqual([])
-    await world.send(publish('a', '1', 1), publish('b', '2', 2))
-    expect(reading.texts).toEqual(['1', '2'])
-  })
+it('client.unsubscribe of 500 filters gives a result for each, in the order asked', async () => {
+  const codeOf = (filter: string): number => (filter.includes('/7') ? 0x11 : 0)
+  const world = await connected({}, (packet) =>
+    packet.type === 'unsubscribe'
+      ? answering('unsubscribe', packet.filters.map(codeOf))(packet)
+      : taking(512)(packet),
+  )
+  const userProperties: [string, string][] = [['reason', 'x'.repeat(100)]]
+  const call = world.client.unsubscribe(filtersOf(500), { properties: { userProperties } })
+  expect(await settled(world, call)).toMatchObject(
+    filtersOf(500).map((filter) => ({ filter, reasonCode: codeOf(filter), error: undefined })),
+  )
+  // These count, too, and go with each packet.
+  expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(512)
+  for (const { properties } of world.peer.all('unsubscribe'))
+    expect(properties).toEqual({ userProperties })
+})
 
-  it('one filter of several is too long: the others are unsubscribed, and the result names it', async () => {
-    const world = await connected({}, taking(128))
-    const results = await settled(world, world.client.unsubscribe(['a', long, 'b']))
-    expect(results.map(({ filter }) => filter)).toEqual(['a', long, 'b'])
-    const codes = results.map(({ error }) => error?.code)
-    expect(codes).toEqual([undefined, 'ERR_PACKET_TOO_LARGE', undefined])
-    expect(unsubscribed(world)).toEqual(['a', 'b'])
-  })
+it('what a lost connection left unanswered is split anew for a server that takes less', async () => {
+  const world = await connected(durable, granting)
+  await subscribe(world, filtersOf(100))
+  const call = world.client.unsubscribe(filtersOf(100))
+  await world.settle()
+  expect(sizesOf(world)).toHaveLength(1)
+  await again(world, taking(256, true))
+  expect(unsubscribed(world)).toEqual(filtersOf(100))
+  expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(256)
+  expect((await call).every((result) => result.error === undefined)).toBe(true)
+})
 
-  it('messages of a filter that could not be unsubscribed are acknowledged and counted: nothing else waits for them', async () => {
-    const world = await connected({ ...durable, receiveMaximum: 8 }, taking(4096))
-    const leaving = await subscribe(world, [long, 'b'], { qos: 1, onExit: 'unsubscribe' })
-    world.answer = taking(128, true)
-    world.peer.cut()
-    await world.settle()
-    await leaving[Symbol.asyncDispose]()
-    await world.clock.advance(10)
-    expect(unsubscribed(world)).toEqual(['b'])
-    expect(world.seen('error').map(({ error }) => error.code)).toEqual(['ERR_PACKET_TOO_LARGE'])
-    const other = read(await subscribe(world, 'c', { qos: 1 }))
-    for (let round = 0; round < 5; round++) {
-      await world.send(...series(long, 8))
-      // After a lost connection acknowledgements leave a few at a time.
-      await world.clock.advance(100)
-    }
-    await world.send(publish('c', 'through', 1))
+it('maxFiltersPerSubscribe holds on the next connection too', async () => {
+  const world = await connected({ ...durable, maxFiltersPerSubscribe: 3 }, granting)
+  const call = world.client.unsubscribe(filtersOf(8))
+  await world.settle()
+  world.answer = taking(4096, true)
+  // We end it ourselves: none of the filters may be the cause.
+  quiet(world.client.reconnect({ force: true }))
+  await world.clock.advance(1000)
+  expect(world.peer.all('unsubscribe').map(({ filters }) => filters.length)).toEqual([3, 3, 2])
+  expect(unsubscribed(world).sort()).toEqual(filtersOf(8).sort())
+  expect(await call).toHaveLength(8)
+})
+
+it('not taken: user properties that are too large: the call rejects, and the subscription goes on', async () => {
+  const world = await connected({}, taking(256))
+  const reading = read(await subscribe(world, ['a', 'b'], { qos: 1 }))
+  const properties = { userProperties: [['k', 'x'.repeat(300)]] as [string, string][] }
+  const call = failure(world.client.unsubscribe(['a', 'b'], { properties }))
+  expect(await call).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE', outcome: 'not-sent' })
+  expect(unsubscribed(world)).toEqual([])
+  await world.send(publish('a', '1', 1), publish('b', '2', 2))
+  expect(reading.texts).toEqual(['1', '2'])
+})
+
+it('not taken: one filter of several is too long: the others are unsubscribed, and the result names it', async () => {
+  const world = await connected({}, taking(128))
+  const results = await settled(world, world.client.unsubscribe(['a', long, 'b']))
+  expect(results.map(({ filter }) => filter)).toEqual(['a', long, 'b'])
+  const codes = results.map(({ error }) => error?.code)
+  expect(codes).toEqual([undefined, 'ERR_PACKET_TOO_LARGE', undefined])
+  expect(unsubscribed(world)).toEqual(['a', 'b'])
+})
+
+it('not taken: messages of a filter that could not be unsubscribed are acknowledged and counted: nothing else waits for them', async () => {
+  const world = await connected({ ...durable, receiveMaximum: 8 }, taking(4096))
+  const leaving = await subscribe(world, [long, 'b'], { qos: 1, onExit: 'unsubscribe' })
+  world.answer = taking(128, true)
+  world.peer.cut()
+  await world.settle()
+  await leaving[Symbol.asyncDispose]()
+  await world.clock.advance(10)
+  expect(unsubscribed(world)).toEqual(['b'])
+  expect(world.seen('error').map(({ error }) => error.code)).toEqual(['ERR_PACKET_TOO_LARGE'])
+  const other = read(await subscribe(world, 'c', { qos: 1 }))
+  for (let round = 0; round < 5; round++) {
+    await world.send(...series(long, 8))
+    // After a lost connection acknowledgements leave a few at a time.
     await world.clock.advance(100)
-    expect(acks(world)).toHaveLength(41)
-    expect(other.texts).toEqual(['through'])
-    await world.clock.advance(1000)
-    expect(world.seen('drop').reduce((sum, { count }) => sum + count, 0)).toBe(40)
-    expect(world.seen('stalled')).toEqual([])
-  })
+  }
+  await world.send(publish('c', 'through', 1))
+  await world.clock.advance(100)
+  expect(acks(world)).toHaveLength(41)
+  expect(other.texts).toEqual(['through'])
+  await world.clock.advance(1000)
+  expect(world.seen('drop').reduce((sum, { count }) => sum + count, 0)).toBe(40)
+  expect(world.seen('stalled')).toEqual([])
+})
 
-  it('UNSUBACK with the wrong number of codes fails its own filters only; the rest of the call goes on', async () => {
-    const world = await connected({ ...durable, maxFiltersPerSubscribe: 2 }, granting)
-    const call = world.client.unsubscribe(['a', 'b', 'c'])
-    await world.settle()
-    world.answer = taking(4096, true)
-    await world.send({
-      type: 'unsuback',
-      packetId: world.peer.all('unsubscribe')[0]?.packetId as number,
-      reasonCodes: [0],
-    })
-    await world.clock.advance(10)
-    const outcomes = (await call).map(({ error }) => error?.outcome)
-    expect(outcomes).toEqual(['unknown', 'unknown', undefined])
-    expect(unsubscribed(world)).toEqual(['c'])
+it('not taken: UNSUBACK with the wrong number of codes fails its own filters only; the rest of the call goes on', async () => {
+  const world = await connected({ ...durable, maxFiltersPerSubscribe: 2 }, granting)
+  const call = world.client.unsubscribe(['a', 'b', 'c'])
+  await world.settle()
+  world.answer = taking(4096, true)
+  await world.send({
+    type: 'unsuback',
+    packetId: world.peer.all('unsubscribe')[0]?.packetId as number,
+    reasonCodes: [0],
   })
+  await world.clock.advance(10)
+  const outcomes = (await call).map(({ error }) => error?.outcome)
+  expect(outcomes).toEqual(['unknown', 'unknown', undefined])
+  expect(unsubscribed(world)).toEqual(['c'])
 })

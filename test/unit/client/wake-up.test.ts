@@ -34,104 +34,98 @@ async function awake(options: ClientOptions = {}) {
 /** From now on the peer says nothing, and does not end either. */
 const silence: Answer = () => undefined
 
-describe('a wake-up while connected', () => {
-  it('nothing for 1.5 s: given up, and dialled again without back-off; QoS 1 in flight is completed there', async () => {
-    const { rig, wake, times } = await awake()
-    rig.peer.answer = silence
-    const publishing = rig.client.publish('t', 'x', { qos: 1 })
-    await rig.advance(5000)
-    await wake()
-    await rig.advance(1499)
-    expect(rig.client.state).toBe('connected')
-    await rig.advance(1)
-    expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_KEEPALIVE_TIMEOUT' } }])
-    expect(times()).toEqual([0, 6500])
-    expect([rig.client.state, rig.seen('sessionlost')]).toEqual(['connected', []])
-    expect(rig.peers[0]?.ended).toBeDefined()
-    expect((await publishing).reasonCode).toBe(0)
-    expect(rig.peers.map((peer) => peer.all('publish').map(({ dup }) => dup))).toEqual([
-      [false],
-      [true],
-    ])
-  })
-
-  it('the link ends right after it answered: without back-off too, and a second time with it', async () => {
-    const { rig, wake, times } = await awake()
-    await rig.advance(5000)
-    await wake()
-    await rig.advance(100)
-    await rig.cut()
-    expect(times()).toEqual([0, 5100])
-    await rig.again()
-    expect(times()).toEqual([0, 5100, 6100])
-  })
+it('a wake-up while connected: nothing for 1.5 s: given up, and dialled again without back-off; QoS 1 in flight is completed there', async () => {
+  const { rig, wake, times } = await awake()
+  rig.peer.answer = silence
+  const publishing = rig.client.publish('t', 'x', { qos: 1 })
+  await rig.advance(5000)
+  await wake()
+  await rig.advance(1499)
+  expect(rig.client.state).toBe('connected')
+  await rig.advance(1)
+  expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_KEEPALIVE_TIMEOUT' } }])
+  expect(times()).toEqual([0, 6500])
+  expect([rig.client.state, rig.seen('sessionlost')]).toEqual(['connected', []])
+  expect(rig.peers[0]?.ended).toBeDefined()
+  expect((await publishing).reasonCode).toBe(0)
+  expect(rig.peers.map((peer) => peer.all('publish').map(({ dup }) => dup))).toEqual([
+    [false],
+    [true],
+  ])
 })
 
-describe('a wake-up while there is no connection', () => {
-  it('dials now', async () => {
-    const { rig, wake, times } = await awake()
-    rig.behave = (_host, dial) => (dial < 6 ? down : agreeable)
-    await rig.cut()
-    await rig.advance(1000 + 2000 + 4000 + 8000 + 5000)
-    expect(rig.dials).toHaveLength(5)
-    const from = rig.clock.now()
-    await wake()
-    expect(times().at(-1)).toBe(from)
-    expect(rig.client.state).toBe('connected')
-  })
-
-  it('not more than once a second, however often', async () => {
-    const { rig, wake } = await awake()
-    rig.behave = () => down
-    await rig.cut()
-    for (let index = 0; index < 200; index++) {
-      await wake()
-      await rig.advance(50)
-    }
-    // Ten seconds.
-    expect(rig.dials.length).toBeLessThanOrEqual(12)
-  })
-
-  it('nothing listens before connect(), after the end, and after a first attempt that was refused', async () => {
-    const { rig, wake, listeners } = sleeper()
-    expect(listeners()).toBe(0)
-    await wake()
-    expect(rig.dials).toEqual([])
-    await rig.up()
-    expect(listeners()).toBe(1)
-    await rig.finish()
-    expect([listeners(), rig.clock.pending]).toEqual([0, 0])
-    const refused = sleeper()
-    refused.rig.behave = () => down
-    await Promise.all([refused.rig.client.connect().catch(() => undefined), refused.rig.settle()])
-    expect(refused.listeners()).toBe(0)
-  })
+it('a wake-up while connected: the link ends right after it answered: without back-off too, and a second time with it', async () => {
+  const { rig, wake, times } = await awake()
+  await rig.advance(5000)
+  await wake()
+  await rig.advance(100)
+  await rig.cut()
+  expect(times()).toEqual([0, 5100])
+  await rig.again()
+  expect(times()).toEqual([0, 5100, 6100])
 })
 
-describe('sleep without an event', () => {
-  it('the clock jumps, the socket is stale: probed, given up in 1.5 s, one reconnect without back-off', async () => {
-    const { rig, times } = await awake()
-    rig.peer.answer = silence
-    await rig.advance(10_000)
-    rig.clock.jump(8 * hour)
-    const woke = rig.clock.now()
-    await rig.advance(1500)
-    expect(rig.peers[0]?.all('pingreq')).toHaveLength(1)
-    expect((times()[1] ?? Number.NaN) - woke).toBeLessThanOrEqual(1500)
-    await rig.advance(60_000)
-    expect(rig.dials).toHaveLength(2)
-  })
+it('a wake-up while there is no connection: dials now', async () => {
+  const { rig, wake, times } = await awake()
+  rig.behave = (_host, dial) => (dial < 6 ? down : agreeable)
+  await rig.cut()
+  await rig.advance(1000 + 2000 + 4000 + 8000 + 5000)
+  expect(rig.dials).toHaveLength(5)
+  const from = rig.clock.now()
+  await wake()
+  expect(times().at(-1)).toBe(from)
+  expect(rig.client.state).toBe('connected')
+})
 
-  it('in the middle of the back-off: one attempt, no storm', async () => {
-    const { rig } = await awake()
-    rig.behave = () => down
-    await rig.cut()
-    await rig.advance(3500)
-    const before = rig.dials.length
-    rig.clock.jump(8 * hour)
-    await rig.settle()
-    expect(rig.dials).toHaveLength(before + 1)
-  })
+it('a wake-up while there is no connection: not more than once a second, however often', async () => {
+  const { rig, wake } = await awake()
+  rig.behave = () => down
+  await rig.cut()
+  for (let index = 0; index < 200; index++) {
+    await wake()
+    await rig.advance(50)
+  }
+  // Ten seconds.
+  expect(rig.dials.length).toBeLessThanOrEqual(12)
+})
+
+it('a wake-up while there is no connection: nothing listens before connect(), after the end, and after a first attempt that was refused', async () => {
+  const { rig, wake, listeners } = sleeper()
+  expect(listeners()).toBe(0)
+  await wake()
+  expect(rig.dials).toEqual([])
+  await rig.up()
+  expect(listeners()).toBe(1)
+  await rig.finish()
+  expect([listeners(), rig.clock.pending]).toEqual([0, 0])
+  const refused = sleeper()
+  refused.rig.behave = () => down
+  await Promise.all([refused.rig.client.connect().catch(() => undefined), refused.rig.settle()])
+  expect(refused.listeners()).toBe(0)
+})
+
+it('sleep without an event: the clock jumps, the socket is stale: probed, given up in 1.5 s, one reconnect without back-off', async () => {
+  const { rig, times } = await awake()
+  rig.peer.answer = silence
+  await rig.advance(10_000)
+  rig.clock.jump(8 * hour)
+  const woke = rig.clock.now()
+  await rig.advance(1500)
+  expect(rig.peers[0]?.all('pingreq')).toHaveLength(1)
+  expect((times()[1] ?? Number.NaN) - woke).toBeLessThanOrEqual(1500)
+  await rig.advance(60_000)
+  expect(rig.dials).toHaveLength(2)
+})
+
+it('sleep without an event: in the middle of the back-off: one attempt, no storm', async () => {
+  const { rig } = await awake()
+  rig.behave = () => down
+  await rig.cut()
+  await rig.advance(3500)
+  const before = rig.dials.length
+  rig.clock.jump(8 * hour)
+  await rig.settle()
+  expect(rig.dials).toHaveLength(before + 1)
 })
 
 describe('the wall clock is set back by a day', () => {

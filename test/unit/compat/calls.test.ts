@@ -1,4 +1,6 @@
 /** Methods in each form that they take: callbacks, promises, options or none; and what comes back. */
+import { createServer } from 'node:net'
+import { Aedes } from 'aedes'
 import { describe, expect, it } from 'vitest'
 import {
   ErrorWithReasonCode,
@@ -6,16 +8,16 @@ import {
   type MqttClient,
 } from '../../../src/compat/index.js'
 import { eventually, within } from '../../real/waiting.js'
-import { freePort } from '../../support/servers.js'
-import { atEnd, namesIn, refusing, soon, started, tcp, toldOf, up, wayTo } from './world.js'
+import { closed, freePort, listening } from '../../support/servers.js'
+import { atEnd, namesIn, refusing, sentBy, soon, started, tcp, toldOf, up, wayTo } from './world.js'
 
 function answered(call: (done: (...given: unknown[]) => void) => unknown): Promise<unknown[]> {
   return within(new Promise((resolve) => void call((...given) => resolve(given))), 'the callback')
 }
 
 describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) => {
-  const made = async (): Promise<MqttClient> =>
-    (await up(await tcp(), { ...soon, protocolVersion })).client
+  const options = { ...soon, protocolVersion }
+  const made = async (): Promise<MqttClient> => (await up(await tcp(), options)).client
 
   it('publish: with and without options and callback, at each QoS', async () => {
     const client = await made()
@@ -55,7 +57,7 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
   })
 
   it('publish: what is wrong comes by callback, by promise, or as an error', async () => {
-    const { client, told } = await up(await tcp(), { ...soon, protocolVersion })
+    const { client, told } = await up(await tcp(), options)
     const [error] = await answered((done) => client.publish('a/#', 'x', done))
     expect(error).toMatchObject({ code: 'ERR_INVALID_TOPIC' })
     await expect(client.publishAsync('a', 'x', { dup: true })).rejects.toMatchObject({
@@ -73,10 +75,10 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
 
   it('options that MQTT.js ignores are ignored, and named in the log once', async () => {
     const lines: string[] = []
+    const log = ((line: string) => lines.push(line)) as never
     const { client } = await up(await tcp(), {
-      ...soon,
-      protocolVersion,
-      log: ((line: string) => lines.push(line)) as never,
+      ...options,
+      log,
     })
     for (let time = 0; time < 2; time++) {
       await client.publishAsync('a', 'x', { qos: 1, cmd: 'publish', messageId: 5 } as never)
@@ -115,8 +117,7 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
 
   it('subscribe: nothing for a filter that there is; more QoS, or resubscribe, asks again', async () => {
     const client = await made()
-    const packets: object[] = []
-    client.on('packetsend', (packet) => packet.cmd === 'subscribe' && packets.push(packet))
+    const packets = sentBy(client)
     await client.subscribeAsync('a', { qos: 1 })
     expect(await answered((done) => client.subscribe('a', { qos: 0 }, done))).toEqual([
       null,
@@ -161,7 +162,7 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
   it.each([[undefined], [5], [null], [[null]], [['a', 5]], [{ a: null }], [{ a: 1 }]])(
     'subscribe: %j is refused',
     async (topics) => {
-      const { client, told } = await up(await tcp(), { ...soon, protocolVersion })
+      const { client, told } = await up(await tcp(), options)
       const [error, grants] = await answered((done) => client.subscribe(topics as never, done))
       expect(error).toMatchObject({ code: expect.stringMatching(/^ERR_INVALID_(?:TOPIC|OPTION)$/) })
       expect(grants).toBeUndefined()
@@ -172,7 +173,7 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
   )
 
   it('subscribe: a call that fails leaves filters as they were, also for the time after the end', async () => {
-    const { client, told } = await up(await tcp(), { ...soon, protocolVersion })
+    const { client, told } = await up(await tcp(), options)
     await client.subscribeAsync('a', { qos: 0 })
     await expect(client.subscribeAsync(['a', 'bad#'], { qos: 1 })).rejects.toMatchObject({
       code: 'ERR_INVALID_TOPIC',
@@ -205,9 +206,8 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
   })
 
   it('packets leave in the order of the calls, within a turn and within a connect listener', async () => {
-    const { client } = started(await tcp(), { ...soon, protocolVersion })
-    const packets: string[] = []
-    client.on('packetsend', ({ cmd }) => packets.push(cmd))
+    const { client } = started(await tcp(), options)
+    const packets = sentBy(client)
     const all = () =>
       client
         .subscribe('a', { qos: 1 })
@@ -219,13 +219,12 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     await eventually(() => packets.length === 5)
     all()
     await eventually(() => packets.length === 9)
-    expect(packets).toEqual(['connect', ...once, ...once])
+    expect(packets.map(({ cmd }) => cmd)).toEqual(['connect', ...once, ...once])
   })
 
   it('subscribe and unsubscribe of one filter, one behind the other: both succeed, before the connection and with it', async () => {
-    const { client } = started(await tcp(), { ...soon, protocolVersion })
-    const packets: string[] = []
-    client.on('packetsend', ({ cmd }) => packets.push(cmd))
+    const { client } = started(await tcp(), options)
+    const packets = sentBy(client)
     const round = () =>
       Promise.all([
         client.subscribeAsync(['a', 'b']),
@@ -245,12 +244,12 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
           [['a', 1]],
         ],
       )
-      expect(packets.splice(0)).toEqual(expected)
+      expect(packets.splice(0).map(({ cmd }) => cmd)).toEqual(expected)
     }
   })
 
   it('subscribe and unsubscribe before a connection that never comes: both are told of the end', async () => {
-    const { client } = started(`mqtt://127.0.0.1:${await freePort()}`, { ...soon, protocolVersion })
+    const { client } = started(`mqtt://127.0.0.1:${await freePort()}`, options)
     const calls = [
       client.subscribeAsync('a'),
       client.unsubscribeAsync('a'),
@@ -267,7 +266,7 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
 
   it('calls while there is no connection wait for the next; queueQoSZero: false refuses QoS 0', async () => {
     const way = await wayTo(await tcp())
-    const { client, told } = await up(way.url, { ...soon, protocolVersion, queueQoSZero: false })
+    const { client, told } = await up(way.url, { ...options, queueQoSZero: false })
     await way.shut()
     await toldOf(told, 'close')
     await expect(client.publishAsync('a', '0')).rejects.toMatchObject({ code: 'ERR_NOT_CONNECTED' })
@@ -281,7 +280,7 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
   })
 
   it('after end(): "client disconnecting", by callback, promise or error', async () => {
-    const { client, told } = await up(await tcp(), { ...soon, protocolVersion })
+    const { client, told } = await up(await tcp(), options)
     client.end()
     const [error] = await answered((done) => client.publish('a', 'x', done))
     expect(error).toMatchObject({ message: 'client disconnecting', code: 'ERR_CLOSED' })
@@ -294,7 +293,7 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
 
   it('end(true) settles what is in flight, too', async () => {
     const server = await refusing(0)
-    const { client } = await up(server.url, { ...soon, protocolVersion })
+    const { client } = await up(server.url, options)
     const sent = client.publishAsync('a', 'x', { qos: 1 })
     const asked = client.subscribeAsync('a')
     await client.endAsync(true)
@@ -312,9 +311,6 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
 
 describe('what the broker says', () => {
   const denied = async (protocolVersion: 4 | 5) => {
-    const { Aedes } = await import('aedes')
-    const { createServer } = await import('node:net')
-    const { closed, listening } = await import('../../support/servers.js')
     const aedes = await Aedes.createBroker({
       authorizeSubscribe: (_client, subscription, done) =>
         done(null, subscription.topic.startsWith('denied') ? null : subscription),
@@ -346,124 +342,119 @@ describe('what the broker says', () => {
   })
 })
 
-describe('properties of MQTT 5.0', () => {
-  it('go with a message, and come with it', async () => {
-    const { client, told } = await up(await tcp(), { protocolVersion: 5 })
-    await client.subscribeAsync('a', {
-      qos: 1,
-      nl: false,
-      rap: true,
-      rh: 1,
-      properties: { subscriptionIdentifier: 7 },
-    })
-    const properties = {
-      payloadFormatIndicator: true,
-      messageExpiryInterval: 60,
-      contentType: 'text/plain',
-      responseTopic: 'b',
-      correlationData: Buffer.from('id'),
-      userProperties: { one: '1', many: ['2', '3'] },
-    }
-    await client.publishAsync('a', 'x', { qos: 1, properties })
-    await toldOf(told, 'message')
-    const packet = told.find(([event]) => event === 'message')?.[3] as {
-      properties: typeof properties
-    }
-    expect(packet.properties).toMatchObject(properties)
-    expect(Buffer.isBuffer(packet.properties.correlationData)).toBe(true)
+it('properties: go with a message, and come with it', async () => {
+  const { client, told } = await up(await tcp(), { protocolVersion: 5 })
+  await client.subscribeAsync('a', {
+    qos: 1,
+    nl: false,
+    rap: true,
+    rh: 1,
+    properties: { subscriptionIdentifier: 7 },
   })
+  const properties = {
+    payloadFormatIndicator: true,
+    messageExpiryInterval: 60,
+    contentType: 'text/plain',
+    responseTopic: 'b',
+    correlationData: Buffer.from('id'),
+    userProperties: { one: '1', many: ['2', '3'] },
+  }
+  await client.publishAsync('a', 'x', { qos: 1, properties })
+  await toldOf(told, 'message')
+  const packet = told.find(([event]) => event === 'message')?.[3] as {
+    properties: typeof properties
+  }
+  expect(packet.properties).toMatchObject(properties)
+  expect(Buffer.isBuffer(packet.properties.correlationData)).toBe(true)
+})
 
-  it('are ignored on 3.1.1, as MQTT.js does, and named in the log once', async () => {
-    const lines: string[] = []
-    const { client, told } = await up(await tcp(), {
-      log: ((line: string) => lines.push(line)) as never,
-    })
-    const sent: object[] = []
-    client.on('packetsend', (packet) => sent.push(packet))
-    const properties = { userProperties: { a: 'b' } }
-    for (let time = 0; time < 2; time++) {
-      expect(
-        await client.subscribeAsync('a', {
-          qos: 1,
-          nl: true,
-          rap: true,
-          rh: 2,
-          properties: { subscriptionIdentifier: 7 },
-        }),
-      ).toEqual([{ topic: 'a', qos: 1 }])
-      expect(await client.subscribeAsync({ b: { qos: 0, nl: true } }, { properties })).toEqual([
-        { topic: 'b', qos: 0 },
-      ])
-      expect(
-        await client.publishAsync('a', 'x', {
-          qos: 1,
-          properties: { topicAlias: 1, contentType: 'x' },
-        }),
-      ).not.toHaveProperty('properties')
-      expect(await client.publishAsync('a', 'x', { properties })).toBeUndefined()
-      await client.unsubscribeAsync(['a', 'b'], { properties })
-    }
-    expect(namesIn(told, 'message')).toEqual(['connect'])
-    expect(sent.filter((packet) => 'properties' in packet)).toEqual([])
-    expect(lines.filter((line) => line.includes('ignores'))).toEqual(
-      [
-        'subscribe({ properties })',
-        'subscribe({ nl }), subscribe({ rap }), subscribe({ rh })',
-        'publish({ properties })',
-        'unsubscribe({ properties })',
-      ].map((names) => `mqwire/compat ignores ${names}, as MQTT.js does`),
-    )
+it('properties: are ignored on 3.1.1, as MQTT.js does, and named in the log once', async () => {
+  const lines: string[] = []
+  const log = ((line: string) => lines.push(line)) as never
+  const { client, told } = await up(await tcp(), {
+    log,
   })
-
-  it('a topic alias cannot be chosen', async () => {
-    const { client } = await up(await tcp(), { protocolVersion: 5 })
-    await expect(
-      client.publishAsync('a', 'x', { properties: { topicAlias: 1 } }),
-    ).rejects.toMatchObject({ option: 'properties.topicAlias' })
-  })
-
-  it('end with a reason and properties', async () => {
-    const { client } = await up(await tcp(), {
-      protocolVersion: 5,
-      properties: { sessionExpiryInterval: 10 },
-    })
-    const sent: object[] = []
-    client.on('packetsend', (packet) => sent.push(packet))
-    await client.endAsync(false, {
-      reasonCode: 4,
-      properties: { sessionExpiryInterval: 5, userProperties: { a: 'b' } },
-    })
-    expect(sent.at(-1)).toMatchObject({
-      cmd: 'disconnect',
-      reasonCode: 4,
-      properties: { sessionExpiryInterval: 5, userProperties: { a: 'b' } },
-    })
-  })
-
-  it.each([{ reasonCode: 0x8b }, { properties: { contentType: 'x' } as never }])(
-    'end with %j, which there is not: an error, and the end',
-    async (packet) => {
-      const { client, told } = await up(await tcp(), { protocolVersion: 5 })
-      const sent: object[] = []
-      client.on('packetsend', (each) => sent.push(each))
-      await expect(client.endAsync(packet)).rejects.toMatchObject({
-        code: expect.stringMatching(/_OPTION$/),
-      })
-      expect(namesIn(told)).toEqual(['connect', 'close', 'end'])
-      expect(sent).toEqual([expect.objectContaining({ cmd: 'disconnect' })])
-      const other = await up(await tcp(), { protocolVersion: 5 })
-      other.client.end(false, packet)
-      await toldOf(other.told, 'error')
-      expect(namesIn(other.told)).toEqual(['connect', 'close', 'end', 'error'])
-    },
+  const sent = sentBy(client)
+  const properties = { userProperties: { a: 'b' } }
+  for (let time = 0; time < 2; time++) {
+    expect(
+      await client.subscribeAsync('a', {
+        qos: 1,
+        nl: true,
+        rap: true,
+        rh: 2,
+        properties: { subscriptionIdentifier: 7 },
+      }),
+    ).toEqual([{ topic: 'a', qos: 1 }])
+    expect(await client.subscribeAsync({ b: { qos: 0, nl: true } }, { properties })).toEqual([
+      { topic: 'b', qos: 0 },
+    ])
+    expect(
+      await client.publishAsync('a', 'x', {
+        qos: 1,
+        properties: { topicAlias: 1, contentType: 'x' },
+      }),
+    ).not.toHaveProperty('properties')
+    expect(await client.publishAsync('a', 'x', { properties })).toBeUndefined()
+    await client.unsubscribeAsync(['a', 'b'], { properties })
+  }
+  expect(namesIn(told, 'message')).toEqual(['connect'])
+  expect(sent.filter((packet) => 'properties' in packet)).toEqual([])
+  expect(lines.filter((line) => line.includes('ignores'))).toEqual(
+    [
+      'subscribe({ properties })',
+      'subscribe({ nl }), subscribe({ rap }), subscribe({ rh })',
+      'publish({ properties })',
+      'unsubscribe({ properties })',
+    ].map((names) => `mqwire/compat ignores ${names}, as MQTT.js does`),
   )
+})
 
-  it('end on 3.1.1 without them', async () => {
-    const { client, told } = await up(await tcp())
-    const sent: object[] = []
-    client.on('packetsend', (packet) => sent.push(packet))
-    await client.endAsync(false, { reasonCode: 4, properties: { userProperties: { a: 'b' } } })
+it('properties: a topic alias cannot be chosen', async () => {
+  const { client } = await up(await tcp(), { protocolVersion: 5 })
+  await expect(
+    client.publishAsync('a', 'x', { properties: { topicAlias: 1 } }),
+  ).rejects.toMatchObject({ option: 'properties.topicAlias' })
+})
+
+it('properties: end with a reason and properties', async () => {
+  const { client } = await up(await tcp(), {
+    protocolVersion: 5,
+    properties: { sessionExpiryInterval: 10 },
+  })
+  const sent = sentBy(client)
+  await client.endAsync(false, {
+    reasonCode: 4,
+    properties: { sessionExpiryInterval: 5, userProperties: { a: 'b' } },
+  })
+  expect(sent.at(-1)).toMatchObject({
+    cmd: 'disconnect',
+    reasonCode: 4,
+    properties: { sessionExpiryInterval: 5, userProperties: { a: 'b' } },
+  })
+})
+
+it.each([{ reasonCode: 0x8b }, { properties: { contentType: 'x' } as never }])(
+  'properties: end with %j, which there is not: an error, and the end',
+  async (packet) => {
+    const { client, told } = await up(await tcp(), { protocolVersion: 5 })
+    const sent = sentBy(client)
+    await expect(client.endAsync(packet)).rejects.toMatchObject({
+      code: expect.stringMatching(/_OPTION$/),
+    })
     expect(namesIn(told)).toEqual(['connect', 'close', 'end'])
     expect(sent).toEqual([expect.objectContaining({ cmd: 'disconnect' })])
-  })
+    const other = await up(await tcp(), { protocolVersion: 5 })
+    other.client.end(false, packet)
+    await toldOf(other.told, 'error')
+    expect(namesIn(other.told)).toEqual(['connect', 'close', 'end', 'error'])
+  },
+)
+
+it('properties: end on 3.1.1 without them', async () => {
+  const { client, told } = await up(await tcp())
+  const sent = sentBy(client)
+  await client.endAsync(false, { reasonCode: 4, properties: { userProperties: { a: 'b' } } })
+  expect(namesIn(told)).toEqual(['connect', 'close', 'end'])
+  expect(sent).toEqual([expect.objectContaining({ cmd: 'disconnect' })])
 })

@@ -214,8 +214,9 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
   })
 })
 
-describe('client.stream', () => {
-  it.each(['destroy', 'end'] as const)('spans connections; %s() cuts one', async (how) => {
+it.each(['destroy', 'end'] as const)(
+  'client.stream: spans connections; %s() cuts one',
+  async (how) => {
     const port = await freePort()
     const dead = started(`mqtt://127.0.0.1:${port}`, soon)
     const seen: unknown[] = []
@@ -233,9 +234,12 @@ describe('client.stream', () => {
     await toldOf(told, 'connect', 2)
     expect(closes).toBe(1)
     expect(namesIn(told)).toEqual(['connect', 'offline', 'close', 'reconnect', 'connect'])
-  })
+  },
+)
 
-  it.each(['destroy', 'end'] as const)('%s() is a loss: reconnectPeriod counts', async (how) => {
+it.each(['destroy', 'end'] as const)(
+  'client.stream: %s() is a loss: reconnectPeriod counts',
+  async (how) => {
     const { client, told } = await up(await tcp(), {
       reconnectPeriod: 400,
     })
@@ -245,23 +249,23 @@ describe('client.stream', () => {
     await toldOf(told, 'connect', 2)
     expect(performance.now() - since).toBeGreaterThan(390)
     expect(namesIn(told)).not.toContain('error')
-  })
+  },
+)
 
-  it('destroy() tells its error, and takes listeners away as streams do', async () => {
-    const { client, told } = await up(await tcp(), soon)
-    let heard = 0
-    const hear = () => (heard += 1)
-    client.stream
-      .addListener('error', hear)
-      .removeListener('error', hear)
-      .on('close', hear)
-      .removeAllListeners('close')
-    const error = new Error('enough')
-    client.stream.destroy(error)
-    await toldOf(told, 'connect', 2)
-    expect(told.find(([event]) => event === 'error')?.[1]).toMatchObject({ cause: error })
-    expect(heard).toBe(0)
-  })
+it('client.stream: destroy() tells its error, and takes listeners away as streams do', async () => {
+  const { client, told } = await up(await tcp(), soon)
+  let heard = 0
+  const hear = () => (heard += 1)
+  client.stream
+    .addListener('error', hear)
+    .removeListener('error', hear)
+    .on('close', hear)
+    .removeAllListeners('close')
+  const error = new Error('enough')
+  client.stream.destroy(error)
+  await toldOf(told, 'connect', 2)
+  expect(told.find(([event]) => event === 'error')?.[1]).toMatchObject({ cause: error })
+  expect(heard).toBe(0)
 })
 
 describe('the rest of the events', () => {
@@ -380,27 +384,25 @@ describe('the rest of the events', () => {
   })
 })
 
-describe('connectAsync', () => {
-  it('gives the client when it is up', async () => {
-    const client = await connectAsync(await tcp(), { clientId: 'me' })
-    atEnd(() => client.end(true))
-    expect(client.connected).toBe(true)
-    expect(client.eventNames()).toEqual([])
-  })
+it('connectAsync: gives the client when it is up', async () => {
+  const client = await connectAsync(await tcp(), { clientId: 'me' })
+  atEnd(() => client.end(true))
+  expect(client.connected).toBe(true)
+  expect(client.eventNames()).toEqual([])
+})
 
-  it('rejects with the first error', async () => {
-    const failing = connectAsync(`mqtt://127.0.0.1:${await freePort()}`, soon)
-    await expect(failing).rejects.toMatchObject({ code: 'ECONNREFUSED' })
-  })
+it('connectAsync: rejects with the first error', async () => {
+  const failing = connectAsync(`mqtt://127.0.0.1:${await freePort()}`, soon)
+  await expect(failing).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+})
 
-  it('rejects with what is wrong with the options', async () => {
-    await expect(connectAsync('mqtt://h', { incomingStore: {} } as never)).rejects.toMatchObject({
-      option: 'incomingStore',
-    })
+it('connectAsync: rejects with what is wrong with the options', async () => {
+  await expect(connectAsync('mqtt://h', { incomingStore: {} } as never)).rejects.toMatchObject({
+    option: 'incomingStore',
   })
+})
 
-  it('without allowRetries, rejects when the connection is closed', async () => {
-    const server = await refusing(undefined, { hangUp: true })
-    await expect(connectAsync(server.url, soon, false)).rejects.toThrow()
-  })
+it('connectAsync: without allowRetries, rejects when the connection is closed', async () => {
+  const server = await refusing(undefined, { hangUp: true })
+  await expect(connectAsync(server.url, soon, false)).rejects.toThrow()
 })

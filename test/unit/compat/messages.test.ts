@@ -96,64 +96,62 @@ describe.each([4, 5] as const)('messages, protocol version %d', (protocolVersion
   })
 })
 
-describe('handleMessage of one’s own', () => {
-  it('one after the other, acknowledged when it calls back', async () => {
-    const url = await tcp()
-    const { client } = started(url, {
-      ...soon,
-      protocolVersion: 5,
-      properties: { receiveMaximum: 4 },
-    })
-    const waiting: { packet: IPublishPacket; done: () => void }[] = []
-    let most = 0
-    client.handleMessage = (packet, done) => {
-      waiting.push({ packet, done })
-      most = Math.max(most, waiting.length)
-    }
-    const acknowledged: unknown[] = []
-    client.on('packetsend', (packet) => packet.cmd === 'puback' && acknowledged.push(packet))
-    const got = texts(client)
-    await client.subscribeAsync('a', { qos: 1 })
-    await client.subscribeAsync('b', { qos: 1 })
-    const sender = await up(url)
-    for (let n = 0; n < 20; n++)
-      await sender.client.publishAsync(n % 2 ? 'a' : 'b', `${n}`, { qos: 1 })
+it('handleMessage: one after the other, acknowledged when it calls back', async () => {
+  const url = await tcp()
+  const { client } = started(url, {
+    ...soon,
+    protocolVersion: 5,
+    properties: { receiveMaximum: 4 },
+  })
+  const waiting: { packet: IPublishPacket; done: () => void }[] = []
+  let most = 0
+  client.handleMessage = (packet, done) => {
+    waiting.push({ packet, done })
+    most = Math.max(most, waiting.length)
+  }
+  const acknowledged: unknown[] = []
+  client.on('packetsend', (packet) => packet.cmd === 'puback' && acknowledged.push(packet))
+  const got = texts(client)
+  await client.subscribeAsync('a', { qos: 1 })
+  await client.subscribeAsync('b', { qos: 1 })
+  const sender = await up(url)
+  for (let n = 0; n < 20; n++)
+    await sender.client.publishAsync(n % 2 ? 'a' : 'b', `${n}`, { qos: 1 })
+  await eventually(() => waiting.length === 1)
+  expect(acknowledged).toEqual([])
+  expect(got).toEqual(['0'])
+  for (let n = 0; n < 20; n++) {
     await eventually(() => waiting.length === 1)
-    expect(acknowledged).toEqual([])
-    expect(got).toEqual(['0'])
-    for (let n = 0; n < 20; n++) {
-      await eventually(() => waiting.length === 1)
-      expect(String(waiting[0]?.packet.payload)).toBe(got.at(-1))
-      waiting.shift()?.done()
-    }
-    await eventually(() => acknowledged.length === 20)
-    expect(most).toBe(1)
-    expect(got.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, n) => n))
-  })
+    expect(String(waiting[0]?.packet.payload)).toBe(got.at(-1))
+    waiting.shift()?.done()
+  }
+  await eventually(() => acknowledged.length === 20)
+  expect(most).toBe(1)
+  expect(got.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, n) => n))
+})
 
-  it('messages that nobody subscribed to, and an error for them: nothing is left unhandled', async () => {
-    const url = await tcp()
-    const durable = { ...soon, clean: false, clientId: 'durable' }
-    const first = await up(url, durable)
-    await first.client.subscribeAsync('a', { qos: 1 })
-    await first.client.endAsync()
-    const sender = await up(url)
-    await sender.client.publishAsync('a', 'meanwhile', { qos: 1 })
-    const { client, told } = started(url, durable)
-    client.handleMessage = (_packet, done) => done(new Error('never'))
-    await toldOf(told, 'message')
-    await client.endAsync()
-  })
+it('handleMessage: messages that nobody subscribed to, and an error for them: nothing is left unhandled', async () => {
+  const url = await tcp()
+  const durable = { ...soon, clean: false, clientId: 'durable' }
+  const first = await up(url, durable)
+  await first.client.subscribeAsync('a', { qos: 1 })
+  await first.client.endAsync()
+  const sender = await up(url)
+  await sender.client.publishAsync('a', 'meanwhile', { qos: 1 })
+  const { client, told } = started(url, durable)
+  client.handleMessage = (_packet, done) => done(new Error('never'))
+  await toldOf(told, 'message')
+  await client.endAsync()
+})
 
-  it('an error: the message comes again', async () => {
-    const { client } = await up(await tcp())
-    let calls = 0
-    client.handleMessage = (_packet, done) => done(++calls === 1 ? new Error('not yet') : undefined)
-    const got = texts(client)
-    await client.subscribeAsync('a', { qos: 1 })
-    await client.publishAsync('a', 'x', { qos: 1 })
-    await eventually(() => got.length === 2)
-  })
+it('handleMessage: an error: the message comes again', async () => {
+  const { client } = await up(await tcp())
+  let calls = 0
+  client.handleMessage = (_packet, done) => done(++calls === 1 ? new Error('not yet') : undefined)
+  const got = texts(client)
+  await client.subscribeAsync('a', { qos: 1 })
+  await client.publishAsync('a', 'x', { qos: 1 })
+  await eventually(() => got.length === 2)
 })
 
 withMosquitto(['TCP', 'WebSocket'], (transport) => {

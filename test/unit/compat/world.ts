@@ -138,6 +138,13 @@ export async function up(url: string | IClientOptions, options?: IClientOptions)
   return made
 }
 
+/** Packets that leave from now on. */
+export function sentBy(client: MqttClient): { readonly cmd: string }[] {
+  const sent: { readonly cmd: string }[] = []
+  client.on('packetsend', (packet) => sent.push(packet))
+  return sent
+}
+
 interface Manners {
   /** Sent behind CONNACK. */
   readonly behind?: Uint8Array
