@@ -23,7 +23,6 @@ import {
   taken,
   takenTexts,
 } from './incoming.js'
-import { stubbed } from './stub.js'
 
 /** A subscription to `a` at QoS 2, and messages that came for it. */
 async function received(options: SubscribeOptions, ...packets: PacketInput[]) {
@@ -144,14 +143,6 @@ describe("'on-receive'", () => {
     expect(takenTexts(subscription).at(-1)).toBe('6')
     expect(subscription.dropped).toBeGreaterThanOrEqual(3)
   })
-
-  it("overflow 'backpressure' with it is ERR_INVALID_OPTION", async () => {
-    const { client } = await agreed()
-    const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'overflow' })
-    expect(() => client.subscription('a', { ack: 'on-receive', overflow: 'backpressure' })).toThrow(
-      refused,
-    )
-  })
 })
 
 it.each([
@@ -226,24 +217,6 @@ describe('disconnect() and open turns', () => {
       expect([takenTexts(other), acks(world)]).toEqual([[], ['puback 1']])
     },
   )
-})
-
-it('one message for several consumers is acknowledged when each has, not when one has twice', async () => {
-  const world = await stubbed()
-  const subscribing = [1, 2].map(() => world.client.subscribe('t', { qos: 1, ack: 'manual' }))
-  await world.settle()
-  await world.deliver({ type: 'suback', packetId: 1, reasonCodes: [1] })
-  await world.deliver({ type: 'publish', topic: 't', qos: 1, packetId: 5 })
-  const [first, second] = await Promise.all(
-    subscribing.map(async (subscription) => (await subscription).next()),
-  )
-  world.forget()
-  expect([first?.ack(), first?.ack()]).toEqual([true, false])
-  await world.settle()
-  expect(world.stub.packets).toEqual([])
-  expect(second?.ack()).toBe(true)
-  await world.settle()
-  expect(world.stub.packets).toMatchObject([{ type: 'puback', packetId: 5, reasonCode: 0 }])
 })
 
 const names: Readonly<Record<number, string>> = { 4: 'puback', 5: 'pubrec', 7: 'pubcomp' }

@@ -127,14 +127,6 @@ describe('a transport that takes no more', () => {
     await world.clock.advance(10_000)
     expect(world.stub.packets).toEqual([{ type: 'pingreq' }])
   })
-
-  it('what the server makes us answer is bounded while it reads nothing', async () => {
-    const world = await blocked({ keepAlive: false, memoryBudget: 10_000 })
-    for (let round = 0; round < 40 && world.client.state === 'connected'; round++)
-      await world.deliver(...times(100, (index) => ack('pubrec', index + 1)))
-    expect(world.client.state).toBe('closed')
-    expect(world.stub.writes.reduce((sum, bytes) => sum + bytes.length, 0)).toBeLessThan(12_000)
-  })
 })
 
 describe('writable', () => {

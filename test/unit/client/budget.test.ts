@@ -25,6 +25,7 @@ import {
   takenTexts,
 } from './incoming.js'
 import { patient } from './patient.js'
+import { listen, sleep } from './steps.js'
 
 // Room for three of the large messages, with what the objects around them cost.
 const memoryBudget = 11_000
@@ -39,23 +40,24 @@ const upTo = (count: number): string[] => times(count, (index) => String(index +
 const dropCount = (world: World) => world.seen('drop').reduce((sum, event) => sum + event.count, 0)
 /** Reason codes with which connections ended. */
 const ends = (world: World) => world.seen('disconnect').map(({ cause }) => cause?.reasonCode)
-const waiting = ({ clock }: World, delay: number): Promise<void> =>
-  new Promise((resolve) => void clock.setTimer(resolve, delay))
 const never = (): Promise<void> => new Promise(() => undefined)
 
 async function oneByOne(world: World, packets: readonly PacketInput[]): Promise<void> {
   for (const packet of packets) await world.send(packet)
 }
 
-async function listening(
-  world: World,
-  handler: Handler,
-  options: ListenOptions = {},
-  filter = 'a',
-): Promise<void> {
-  const granted = world.client.listen(filter, handler, { qos: 1, ...options })
-  await world.settle()
-  await granted
+/** Listens at QoS 1. */
+const listening = (world: World, handler: Handler, options?: ListenOptions, filter = 'a') =>
+  listen(world, filter, handler, { qos: 1, ...options })
+
+/** A handler that notes the numbers of its messages, and then does this. */
+function noting(work: () => Promise<unknown>) {
+  const numbers: string[] = []
+  const handle = async (message: Message): Promise<void> => {
+    numbers.push(numberOf(message))
+    await work()
+  }
+  return { numbers, handle }
 }
 
 describe('over the budget', () => {
@@ -132,11 +134,7 @@ describe('over the budget while somebody reads: what had no room comes again onc
   /** A handler that takes so many milliseconds for each message, and what it was given. */
   async function slow(delay: number) {
     const world = await keeping()
-    const numbers: string[] = []
-    const handle = (message: Message): Promise<void> => {
-      numbers.push(numberOf(message))
-      return waiting(world, delay)
-    }
+    const { numbers, handle } = noting(() => sleep(world, delay))
     await listening(world, handle)
     await world.send(...flood(6))
     return { world, numbers }
@@ -173,14 +171,10 @@ describe('over the budget while somebody reads: what had no room comes again onc
 
   it('a handler of borrowed messages sees nothing before what had no room', async () => {
     const world = await keeping()
-    const numbers: string[] = []
-    const handle = (message: Message): Promise<void> => {
-      numbers.push(numberOf(message))
-      return waiting(world, 10)
-    }
+    const { numbers, handle } = noting(() => sleep(world, 10))
     await Promise.all([
       listening(world, handle, { lifetime: 'borrowed' }),
-      listening(world, () => waiting(world, 600), {}, 'other'),
+      listening(world, () => sleep(world, 600), {}, 'other'),
     ])
     await world.send(publish('other', 'x', 20), ...flood(6))
     const most = numbers.length + 3
@@ -200,7 +194,7 @@ describe('over the budget while somebody reads: what had no room comes again onc
     const run = async (): Promise<void> => {
       for (let message = await next(); message !== undefined; message = await next()) {
         numbers.push(numberOf(message))
-        await waiting(world, 300)
+        await sleep(world, 300)
       }
     }
     quiet(run())
@@ -342,19 +336,15 @@ describe('over the budget, on a stream that can be paused', () => {
   }
 
   /** A client of 3.1.1 with a handler, and what it was given. */
-  async function handling(handle: (world: World) => Promise<unknown>, more: ClientOptions = {}) {
+  async function handling(work: (world: World) => Promise<unknown>, more: ClientOptions = {}) {
     const world = created({ protocolVersion: 4, ...more }, willing(false))
     await world.up()
-    const numbers: string[] = []
-    const handler = async (message: Message): Promise<void> => {
-      numbers.push(numberOf(message))
-      await handle(world)
-    }
-    await listening(world, handler)
+    const { numbers, handle } = noting(() => work(world))
+    await listening(world, handle)
     return { world, numbers }
   }
 
-  const taking = (delay: number) => (world: World) => waiting(world, delay)
+  const taking = (delay: number) => (world: World) => sleep(world, delay)
 
   /** Each connection brings these again. */
   const repeating =
@@ -389,12 +379,8 @@ describe('over the budget, on a stream that can be paused', () => {
 
   it('a backlog that comes before the answer to SUBSCRIBE waits for its reader, too: one connection, each message once', async () => {
     const world = created({ protocolVersion: 4, ...session }, keeps())
-    const numbers: string[] = []
-    const handler = async (message: Message): Promise<void> => {
-      numbers.push(numberOf(message))
-      await waiting(world, 400)
-    }
-    const granted = world.client.listen('a', handler, { qos: 1 })
+    const { numbers, handle } = noting(() => sleep(world, 400))
+    const granted = world.client.listen('a', handle, { qos: 1 })
     await world.up()
     const { packetId } = world.peer.last('subscribe')
     await world.send(...flood(9), { type: 'suback', packetId, reasonCodes: [1] })
@@ -492,7 +478,7 @@ describe('over the budget, on a stream that can be paused', () => {
         for (let message = await next(); message !== undefined; message = await next()) {
           if (ack === 'manual') message.ack()
           count += 1
-          await waiting(world, 300)
+          await sleep(world, 300)
         }
       }
       quiet(run())
@@ -509,7 +495,7 @@ describe('over the budget, on a stream that can be paused', () => {
     let handled = 0
     const handler = (): Promise<void> => {
       handled += 1
-      return waiting(world, 100)
+      return sleep(world, 100)
     }
     await listening(world, handler)
     await world.send(publish('three', 'x'.repeat(5000), 100), publish('unread', 'x', 101))
@@ -563,7 +549,7 @@ describe('over the budget, on a stream that can be paused', () => {
         : agreeable(packet)
     })
     await world.up()
-    await listening(world, () => waiting(world, 8000))
+    await listening(world, () => sleep(world, 8000))
     await oneByOne(world, flood(20))
     const renewed = quiet(world.client.reauthenticate())
     await world.clock.advance(1000)

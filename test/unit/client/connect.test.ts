@@ -220,14 +220,6 @@ describe('refusals', () => {
   })
 
   it.each([
-    ['Session Present and an error [MQTT-3.2.2-6]', '20 03 01 87 00', declared],
-    ['Session Present 1 after expiry 0', '20 03 01 00 00', { sessionExpiryInterval: 0 }],
-    ['Receive Maximum 0', '20 06 00 00 03 21 00 00', {}],
-  ])('%s', async (_title, hex, options) => {
-    expectRejected(await answeredWith(hex, options))
-  })
-
-  it.each([
     ['mqtt://h:1', 'TLS (mqtts://h:1), or another port?'],
     ['ws://h:1/a', 'TLS (wss://h:1), or another port?'],
     ['mqtts://h:1', 'a client certificate, or another port?'],

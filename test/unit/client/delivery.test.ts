@@ -124,18 +124,6 @@ describe('topic aliases', () => {
   const long = 'x'.repeat(60_000)
   const announced = (world: World) => world.peer.last('connect').properties.topicAliasMaximum
 
-  it.each([
-    ['[MQTT-3.3.2-8] alias 0', 10, 0],
-    ['[MQTT-3.3.2-11] alias above our maximum', 10, 11],
-    ['any alias when we announced none', 0, 1],
-  ])('%s: close(0x94)', async (_what, topicAliasMaximum, alias) => {
-    const world = await agreed({ topicAliasMaximum })
-    expect(announced(world)).toBe(topicAliasMaximum || undefined)
-    const subscription = await subscribe(world, '#')
-    await world.sendBytes([0x30, 8, 0, 1, 0x61, 3, 0x23, alias >> 8, alias & 255, 0x78])
-    expect([goodbyeCode(world), subscription.size]).toEqual([0x94, 0])
-  })
-
   it('[MQTT-3.3.2-10] by default none is announced, as brokers that store messages under them lose their topics, and 10 are taken', async () => {
     const world = await agreed()
     expect(announced(world)).toBeUndefined()

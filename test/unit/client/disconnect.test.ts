@@ -6,7 +6,7 @@ import type { ClientOptions, DisconnectOptions } from '../../../src/client/optio
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { Properties } from '../../../src/wire/packets.js'
 import { MapStore } from '../queue/rig.js'
-import { carried, lose, pause, send, steady, willing } from './across.js'
+import { carried, send, steady, willing } from './across.js'
 import { accepting, agreeable, coded, connected, failure, World } from './harness.js'
 import { acks, gate, goodbyeCode, publish, quiet, subscribe } from './incoming.js'
 import { logger, Unheard } from './reporting.js'
@@ -237,23 +237,6 @@ describe('publishes under way', () => {
     expect(
       (await Promise.all(publishing)).map(({ code, outcome }) => `${code} ${outcome}`),
     ).toEqual(['ERR_CLOSED unknown', 'ERR_CLOSED not-sent'])
-  })
-
-  it('without a connection drain() waits for the next one, sends what waits, and says goodbye', async () => {
-    const world = await steady({}, willing(false))
-    const [before] = send(world, 1, 'acknowledged')
-    await world.settle()
-    await before
-    await lose(world)
-    const promises = [...send(world, 1, 'one'), ...send(world, 2, 'two')]
-    const done = quiet(world.client.drain({ timeout: 10_000 }))
-    world.answer = willing(true)
-    await world.clock.advance(pause)
-    await expect(Promise.all(promises)).resolves.toHaveLength(2)
-    const sent = 'publish t=one q1 #2,publish t=two q2 #3,pubrel #3,disconnect'
-    expect(carried(world.peer).join()).toBe(sent)
-    await world.clock.advance(20_000)
-    await done
   })
 
   it.each([

@@ -327,20 +327,6 @@ describe('Server Reference with an allow-list', () => {
     await expectHosts(await sentAway(reference, { serverReferences }), 'a:1', 'b:1')
   })
 
-  it('at most three in a row are followed', async () => {
-    const names = ['a:1', 'b:1', 'c:1', 'd:1', 'e:1']
-    const rig = new Rig(
-      { serverReferences: names },
-      {
-        hosts: ['a:1'],
-        behave: (host) => refusing(0x9c, { serverReference: names[names.indexOf(host) + 1] ?? '' }),
-      },
-    )
-    const error = await settled(rig, failure(rig.client.connect()))
-    expect(causes(error).at(-1)).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x9c })
-    await expectHosts(rig, 'a:1', 'b:1', 'c:1', 'd:1')
-  })
-
   it('one that leads nowhere takes no turn of the others in the first round', async () => {
     const rig = new Rig(
       { serverReferences: ['x:1'] },

@@ -2,8 +2,6 @@
 import { describe, expect, it } from 'vitest'
 import { sliceLength } from '../../../src/client/connection/stream-reader.js'
 import type { ClientOptions, PublishOptions } from '../../../src/client/options/index.js'
-import type { Sink, Transport } from '../../../src/transport/transport.js'
-import { Decoder } from '../../../src/wire/decode.js'
 import {
   packet,
   pairs,
@@ -17,69 +15,31 @@ import { agreeable, connected, failure, times, World } from './harness.js'
 import { acks, agreed, goodbyeCode, obliging, publish, subscribe, takenTexts } from './incoming.js'
 import { Rig, welcoming } from './rig.js'
 import { listen, over, settled } from './steps.js'
+import { PausableTransport } from './stub.js'
 
 const mebibyte = 1024 * 1024
 
-/** A peer in the hands of the test. `reads`: what is written leaves; else every write is taken, and none leaves. */
-class Peer implements Transport {
-  sink: Sink | undefined
-  writes = 0
-  destroyed = false
-  readonly bytes: number[] = []
-  readonly calls: string[] = []
-  readonly #reads: boolean
-
-  constructor(reads: boolean) {
-    this.#reads = reads
-  }
-
-  open(sink: Sink): void {
-    this.sink = sink
-  }
-
-  write(bytes: Uint8Array, written?: () => void): boolean {
-    this.writes += 1
-    for (const byte of bytes) this.bytes.push(byte)
-    if (this.#reads) queueMicrotask(() => written?.())
-    return this.#reads || this.writes < 2
-  }
-
-  close(): void {
-    this.destroy()
-  }
-
-  pause(): void {
-    this.calls.push('pause')
-  }
-
-  resume(): void {
-    this.calls.push('resume')
-  }
-
-  destroy(): void {
-    if (this.destroyed) return
-    this.destroyed = true
-    queueMicrotask(() => this.sink?.closed(undefined))
-  }
-}
-
+/** A client of a peer in the hands of the test. `reads`: what is written leaves; else every write is taken, and none leaves. */
 async function facing(reads: boolean, options: ClientOptions = {}) {
-  const peer = new Peer(reads)
-  return {
-    world: await over(peer, (connack) => peer.sink?.chunk(connack), { stats: true, ...options }),
-    peer,
-  }
+  const peer = new PausableTransport()
+  peer.holds = !reads
+  const world = await over(peer, (connack) => peer.sink?.chunk(connack), {
+    stats: true,
+    ...options,
+  })
+  peer.takes = reads
+  return { world, peer }
 }
 
 it('the memory budget bounds small writes to a peer that reads nothing: each costs far more than its bytes', async () => {
   const { world, peer } = await facing(false, { memoryBudget: mebibyte })
   // PUBREL of an unknown identifier, each in a read of its own: five bytes of PUBCOMP.
-  for (let read = 0; read < 20_000 && !peer.destroyed; read++) {
+  for (let read = 0; read < 20_000 && !peer.over; read++) {
     peer.sink?.chunk(Uint8Array.of(0x62, 2, 0, 9))
     if (read % 500 === 0) await world.settle()
   }
   // 256 bytes for each are fewer than they take.
-  expect(peer.writes).toBeLessThanOrEqual(4096)
+  expect(peer.writes.length).toBeLessThanOrEqual(4096)
   world.client.destroy()
 })
 
@@ -101,9 +61,8 @@ it('[MQTT-3.14.4-1] nothing follows DISCONNECT, also when acknowledgements waite
     await world.settle()
   }
   await settled(world, world.client.disconnect(), 10_000)
-  const packets = [...new Decoder({ from: 'client' }).push(Uint8Array.from(peer.bytes))]
   const sent = ['connect', ...new Array<string>(100).fill('puback'), 'disconnect']
-  expect(packets.map(({ type }) => type)).toEqual(sent)
+  expect(peer.packets.map(({ type }) => type)).toEqual(sent)
 })
 
 it('small messages cannot hold much more memory than the budget says', async () => {

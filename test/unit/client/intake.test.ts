@@ -11,33 +11,14 @@ import { patient } from './patient.js'
 import { SlowLink } from './slow-link.js'
 import { StalledTransport } from './stalled-transport.js'
 import { over } from './steps.js'
-import { StubTransport } from './stub.js'
+import { PausableTransport } from './stub.js'
 
 /** So many messages of six bytes. */
 const flood = (count: number): Uint8Array =>
   new Uint8Array(Buffer.alloc(count * 6, Buffer.of(0x30, 4, 0, 1, 0x61, 0)))
 
-/** A transport in the hands of the test, which can be paused or not. */
-class Fed extends StubTransport {
-  readonly calls: string[] = []
-  readonly pause?: () => void
-
-  constructor(patient: boolean) {
-    super()
-    if (patient) this.pause = () => void this.calls.push('pause')
-  }
-
-  resume(): void {
-    this.calls.push('resume')
-  }
-
-  override close(): void {
-    this.destroy()
-  }
-}
-
 async function fed(patient = true) {
-  const transport = new Fed(patient)
+  const transport = new PausableTransport(patient)
   const world = await over(transport, (connack) => transport.sink?.chunk(connack), { stats: true })
   return { world, transport, received: () => (world.client.stats().packetsReceived ?? 0) - 1 }
 }
@@ -151,8 +132,12 @@ it('five milliseconds of work over many small reads of one turn, too', async () 
 
 it.each([
   ['PUBACK', 0x40, 10_001],
+  ['PUBREC', 0x50, 10_001],
+  ['PUBREL', 0x62, 10_001],
+  ['PUBCOMP', 0x70, 10_001],
   ['PINGRESP', 0xd0, 10_001],
   ['SUBACK', 0x90, 100_001],
+  ['UNSUBACK', 0xb0, 100_001],
   ['DISCONNECT', 0xe0, 100_001],
   ['AUTH', 0xf0, 100_001],
 ])('%s above its cap is refused at the header, before its body came', async (_name, type, size) => {

@@ -115,24 +115,6 @@ describe('the order of events', () => {
     expect(order).toEqual(['credentials', 'given', 'dial', 'opened'])
     await rig.finish()
   })
-
-  it('after the end nothing comes: not from timers, not from the peer, not from calls', async () => {
-    for (const end of ['disconnect', 'destroy', 'taken over'] as const) {
-      const rig = await new Rig().up()
-      await acts[end]?.(rig)
-      const count = rig.events.length
-      for (const peer of rig.peers) {
-        peer.sendBytes('20 03 00 00 00')
-        peer.cut()
-      }
-      rig.client.destroy()
-      await rig.client.disconnect()
-      await failure(rig.client.connect())
-      await failure(rig.client.reconnect())
-      await rig.advance(1_000_000)
-      expect(rig.events).toHaveLength(count)
-    }
-  })
 })
 
 describe('again and again', () => {
