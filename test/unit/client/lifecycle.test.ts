@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../../src/client/options/index.js'
 import { accepting, agreeable, failure } from './harness.js'
 import { publish, quiet } from './incoming.js'
-import { type Behaviour, down, Rig, reconnect, refusing, welcoming } from './rig.js'
+import { type Behaviour, down, Rig, reconnect, refusing, rigged, welcoming } from './rig.js'
 import { settled } from './steps.js'
 
 type Act = (rig: Rig) => Promise<unknown>
@@ -62,10 +62,9 @@ describe('the table of transitions', () => {
 
 describe('the order of events', () => {
   it('a whole life', async () => {
-    const rig = await new Rig({ clientId: 'c', cleanStart: false }).up()
+    const rig = await rigged({ clientId: 'c', cleanStart: false }).up()
     rig.behave = (_host, dial) => (dial === 2 ? down : welcoming({}, dial === 3))
-    await rig.cut()
-    await rig.advance(3000)
+    await rig.cut(3000)
     await rig.goodbye(0x8b)
     await rig.advance(4000)
     await rig.finish()
@@ -78,10 +77,9 @@ describe('the order of events', () => {
   })
 
   it('reconnecting comes before the delay, dial right before dialling, both with the same attempt and endpoint', async () => {
-    const rig = await new Rig({}, { hosts: ['a', 'b'] }).up()
+    const rig = await rigged({}, { hosts: ['a', 'b'] }).up()
     rig.behave = () => down
-    await rig.cut()
-    await rig.advance(20_000)
+    await rig.cut(20_000)
     const [, ...dials] = rig.events.filter(({ type }) => type === 'dial')
     expect(dials.length).toBeGreaterThan(3)
     const waits = rig.events.flatMap(({ type, at, event }) => {
@@ -94,7 +92,6 @@ describe('the order of events', () => {
       .slice(1)
       .map(({ at, host }) => ({ at, event: { endpoint: `x://${host}` } }))
     expect(dials).toMatchObject(dialled)
-    await rig.finish()
   })
 
   it('dial comes after credentials() and right before the transport is opened', async () => {
@@ -105,7 +102,7 @@ describe('the order of events', () => {
       order.push('given')
       return {}
     }
-    const rig = new Rig({ credentials })
+    const rig = rigged({ credentials })
     rig.client.on('dial', () => order.push('dial'))
     rig.behave = () => {
       order.push('opened')
@@ -113,14 +110,13 @@ describe('the order of events', () => {
     }
     await rig.up()
     expect(order).toEqual(['credentials', 'given', 'dial', 'opened'])
-    await rig.finish()
   })
 })
 
 describe('again and again', () => {
   it('a thousand reconnects: the same timers and streams as after the first', async () => {
     const options = { reconnect: { backoff: () => 10 }, clientId: 'c', cleanStart: false }
-    const rig = await new Rig(options).up()
+    const rig = await rigged(options).up()
     rig.behave = () => welcoming({}, true)
     const subscription = await settled(rig, rig.client.subscribe('a', { qos: 1 }))
     const { pending } = rig.clock
@@ -130,8 +126,6 @@ describe('again and again', () => {
     }
     expect([rig.client.state, rig.dials.length, rig.open]).toEqual(['connected', 1001, 1])
     expect([subscription.size, rig.clock.pending]).toEqual([0, pending])
-    await rig.finish()
-    expect(rig.clock.pending).toBe(0)
   })
 })
 
@@ -278,34 +272,30 @@ describe.each(places)('calls from %s', (place) => {
 
 describe('what a call from a callback comes to', () => {
   it('publish in disconnect waits for the next connection', async () => {
-    const rig = await new Rig({ clientId: 'c', cleanStart: false }).up()
+    const rig = await rigged({ clientId: 'c', cleanStart: false }).up()
     const receipts: Promise<unknown>[] = []
     rig.client.on('disconnect', () => receipts.push(rig.client.publish('t', 'later', { qos: 1 })), {
       once: true,
     })
-    await rig.cut()
-    await rig.advance(1000)
+    await rig.cut(1000)
     expect(await Promise.all(receipts)).toMatchObject([{ reasonCode: 0 }])
     expect(rig.peers.map((peer) => peer.all('publish').length)).toEqual([0, 1])
-    await rig.finish()
   })
 
   it('subscribe in connect, every time: one SUBSCRIBE for each', async () => {
-    const rig = new Rig({ clientId: 'c', cleanStart: false })
+    const rig = rigged({ clientId: 'c', cleanStart: false })
     rig.client.on('connect', () => void rig.client.subscription(`s/${rig.dials.length}`))
     await rig.up()
     rig.behave = () => welcoming({}, true)
-    await rig.cut()
-    await rig.advance(1000)
+    await rig.cut(1000)
     const subscribed = rig.peers.map((peer) =>
       peer.all('subscribe').flatMap(({ subscriptions }) => subscriptions),
     )
     expect(subscribed).toMatchObject([[{ filter: 's/1' }], [{ filter: 's/2' }]])
-    await rig.finish()
   })
 
   it('destroy in dial: nothing is sent, no stream stays', async () => {
-    const rig = new Rig()
+    const rig = rigged()
     rig.client.on('dial', () => rig.client.destroy())
     const connecting = failure(rig.client.connect())
     await rig.settle()
@@ -316,7 +306,7 @@ describe('what a call from a callback comes to', () => {
   })
 
   it.each(['reconnecting', 'serverdisconnect'] as const)('disconnect in %s', async (type) => {
-    const rig = await new Rig().up()
+    const rig = await rigged().up()
     rig.client.on(type, () => void quiet(rig.client.disconnect()))
     await (type === 'reconnecting' ? rig.cut() : rig.goodbye(0x8b))
     const ended = (): unknown[] => [rig.client.state, rig.clock.pending, rig.dials.length]
@@ -362,8 +352,7 @@ async function begin(rig: Rig, behaviour: Behaviour, wait = 0): Promise<void> {
 async function again(rig: Rig, behaviour: Behaviour): Promise<void> {
   await rig.up()
   rig.behave = () => behaviour
-  await rig.cut()
-  await rig.advance(1200)
+  await rig.cut(1200)
 }
 
 const ending = /^(reconnect force|setBrokers|disconnect|drain|destroy)/

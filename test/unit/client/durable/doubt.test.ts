@@ -275,8 +275,7 @@ describe.each(keepers)('connections counted by %s', (keeper) => {
         await device.world.pass(20)
         await settled(3)
       }
-      await device.world.pass(1)
-      await settled()
+      await device.pass(1)
       if (found.length === 0) device.kill(client)
       await settled()
     }
@@ -286,8 +285,7 @@ describe.each(keepers)('connections counted by %s', (keeper) => {
 })
 
 it('a count that waits for the store is not written any more once its publish has ended', async () => {
-  const device = await Device.opened()
-  const { client, queue } = await device.start(options)
+  const { device, client, queue } = await Device.started(options)
   const gate = deferred<void>()
   let isHeld = false
   // A store that is slow with one record: what the session asks for behind it waits, and what the queue asks for does not.
@@ -329,8 +327,7 @@ it('a queue that was closed counts no more: its counts would replace those of th
   }
   await queue.publish('out/1', 'poison')
   for (let round = 0; round < 5; round++) {
-    await device.world.pass(20)
-    await settled()
+    await device.pass(20)
   }
   expect([before > 0, map.batches]).toEqual([true, before])
   device.kill(client)

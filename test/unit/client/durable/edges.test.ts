@@ -86,8 +86,7 @@ it('a store that throws where it should reject fails like any other, and the cli
 })
 
 it('an entry whose end was heard while the queue was closed leaves nothing in the store, however late that is written', async () => {
-  const device = await Device.opened()
-  const { client, queue } = await device.start()
+  const { device, client, queue } = await Device.started()
   await settled()
   const { map } = device
   // The end of the publish, as far as no queue hears of it, waits; what the queue asks for does not.
@@ -167,8 +166,7 @@ describe('an entry whose publish an earlier process has left in flight', () => {
 it.each([1, 2] as const)(
   'an acknowledged entry that could not be deleted is not sent again: QoS %i',
   async (qos) => {
-    const device = await Device.opened()
-    const { client, queue } = await device.start()
+    const { device, client, queue } = await Device.started()
     await settled()
     await queue.publish('out/1', 'one', { qos })
     device.map.before = (operations) =>
@@ -185,8 +183,7 @@ it.each([1, 2] as const)(
 )
 
 it('a queue ends at once whose client has ended while an entry was in flight, and the entry stays', async () => {
-  const device = await Device.opened()
-  const { client, queue } = await device.start()
+  const { device, client, queue } = await Device.started()
   device.onPacket = (packet) => packet.startsWith('out publish') && client.destroy()
   const end = outcome((await queue.publish('out/1', 'one', { qos: 2 })).delivered)
   await settled()
