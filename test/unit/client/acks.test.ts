@@ -8,12 +8,12 @@ import { decodeServerPacket } from '../../../src/wire/decode-server.js'
 import type { PacketInput } from '../../../src/wire/encode.js'
 import { WireError } from '../../../src/wire/error.js'
 import { lose } from './across.js'
-import { coded, type World } from './harness.js'
+import { coded } from './harness.js'
 import {
+  acked,
   acks,
   agreed,
   gate,
-  obliging,
   pubacks,
   publish,
   quiet,
@@ -26,16 +26,10 @@ import {
 
 /** A subscription to `a` at QoS 2, and messages that came for it. */
 async function received(options: SubscribeOptions, ...packets: PacketInput[]) {
-  const world = await agreed({}, obliging)
+  const world = await agreed()
   const subscription = await subscribe(world, 'a', { qos: 2, ...options })
   await world.send(...packets)
   return { world, subscription }
-}
-
-/** What the broker has by now. */
-async function acked(world: World): Promise<string[]> {
-  await world.settle()
-  return acks(world).filter((ack) => !ack.startsWith('pubcomp'))
 }
 
 const qos2 = (text: string, id: number) => publish('a', text, id, { qos: 2 })

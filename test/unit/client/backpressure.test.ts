@@ -62,23 +62,21 @@ describe('one write per flush', () => {
   })
 })
 
-describe('large payloads', () => {
-  it('a large QoS 0 payload settles when it was written, not before, and so does a small one with flush: true', async () => {
-    const world = await stubbed()
-    world.stub.holds = true
-    const { client } = world
-    const [small, large, flushed] = await settled(
-      world,
-      client.publish('t', new Uint8Array(32_767)),
-      client.publish('t', new Uint8Array(32_768)),
-      client.publish('t', 'x', { flush: true }),
-    )
-    expect([small.state, large.state, flushed.state]).toEqual(['fulfilled', 'pending', 'pending'])
-    world.stub.release()
-    await world.settle()
-    for (const { value } of [large, flushed])
-      expect(value).toMatchObject({ reasonCode: 0, packetId: undefined })
-  })
+it('a large QoS 0 payload settles when it was written, not before, and so does a small one with flush: true', async () => {
+  const world = await stubbed()
+  world.stub.holds = true
+  const { client } = world
+  const [small, large, flushed] = await settled(
+    world,
+    client.publish('t', new Uint8Array(32_767)),
+    client.publish('t', new Uint8Array(32_768)),
+    client.publish('t', 'x', { flush: true }),
+  )
+  expect([small.state, large.state, flushed.state]).toEqual(['fulfilled', 'pending', 'pending'])
+  world.stub.release()
+  await world.settle()
+  for (const { value } of [large, flushed])
+    expect(value).toMatchObject({ reasonCode: 0, packetId: undefined })
 })
 
 describe('a transport that takes no more', () => {
@@ -260,18 +258,15 @@ describe('quota', () => {
     expect(topics(world)).toEqual(['t/0', 'q0', ...upTo(6).slice(1)])
   })
 
-  it.each([
-    [2, 5],
-    [5, 2],
-  ])(
-    'maxInflight %i, Receive Maximum %i: the smaller holds',
-    async (maxInflight, receiveMaximum) => {
-      const world = await connected({ outbound: { maxInflight } }, accepting({ receiveMaximum }))
-      for (const topic of upTo(6)) world.client.publish(topic, 'x', { qos: 1 })
-      await world.settle()
-      expect(topics(world)).toHaveLength(2)
-    },
-  )
+  it('outbound.maxInflight holds where Receive Maximum is larger', async () => {
+    const world = await connected(
+      { outbound: { maxInflight: 2 } },
+      accepting({ receiveMaximum: 5 }),
+    )
+    for (const topic of upTo(6)) world.client.publish(topic, 'x', { qos: 1 })
+    await world.settle()
+    expect(topics(world)).toHaveLength(2)
+  })
 })
 
 describe('packet identifiers', () => {

@@ -234,64 +234,48 @@ describe('over the budget while somebody reads: what had no room comes again onc
 describe('what is let go is given back', () => {
   const manual = { qos: 1, ack: 'manual', retainHandling: 2 } as const
 
-  it.each<[string, (world: World, id: number) => Promise<unknown>]>([
-    [
-      'overflow',
-      async (world, id) => {
-        const options = { qos: 1, buffer: 1, overflow: 'drop-oldest' } as const
-        if (id === 1) await subscribe(world, 'a', options)
-        await world.send(publish('a', big, id))
-      },
-    ],
-    [
-      'a handler',
-      async (world, id) => {
-        if (id === 1) await listening(world, () => undefined)
-        await world.send(publish('a', big, id))
-        expect(acks(world)).toHaveLength(id)
-      },
-    ],
-    [
-      'unsubscribing',
-      async (world, id) => {
-        const subscription = await subscribe(world, 'a', { qos: 1 })
-        await world.send(publish('a', big, id * 2), publish('a', big, id * 2 + 1))
-        await Promise.all([subscription.unsubscribe(), world.settle()])
-      },
-    ],
-    [
-      'detaching and a new subscription',
-      async (world, id) => {
-        const subscription = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
-        await world.send(publish('a', big, id))
-        subscription.detach()
-        const next = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
-        expect(takenTexts(next)).toEqual([big])
-        next.detach()
-      },
-    ],
-    [
-      'client.unsubscribe() of a detached filter',
-      async (world, id) => {
-        const subscription = await subscribe(world, 'a', { qos: 1 })
-        await world.send(publish('a', big, id))
-        subscription.detach()
-        await Promise.all([world.client.unsubscribe('a'), world.settle()])
-        expect(acks(world)).toHaveLength(id)
-      },
-    ],
-    [
-      'ack() of a message that a detached filter keeps',
-      async (world, id) => {
-        const subscription = await subscribe(world, 'a', manual)
-        await world.send(publish('a', big, id))
-        const message = taken(subscription)
-        subscription.detach()
-        expect(message.ack()).toBe(true)
-        await world.settle()
-      },
-    ],
-  ])('by %s', async (_how, act) => {
+  const ways: Readonly<Record<string, (world: World, id: number) => Promise<unknown>>> = {
+    async overflow(world, id) {
+      const options = { qos: 1, buffer: 1, overflow: 'drop-oldest' } as const
+      if (id === 1) await subscribe(world, 'a', options)
+      await world.send(publish('a', big, id))
+    },
+    async 'a handler'(world, id) {
+      if (id === 1) await listening(world, () => undefined)
+      await world.send(publish('a', big, id))
+      expect(acks(world)).toHaveLength(id)
+    },
+    async unsubscribing(world, id) {
+      const subscription = await subscribe(world, 'a', { qos: 1 })
+      await world.send(publish('a', big, id * 2), publish('a', big, id * 2 + 1))
+      await Promise.all([subscription.unsubscribe(), world.settle()])
+    },
+    async 'detaching and a new subscription'(world, id) {
+      const subscription = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
+      await world.send(publish('a', big, id))
+      subscription.detach()
+      const next = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
+      expect(takenTexts(next)).toEqual([big])
+      next.detach()
+    },
+    async 'client.unsubscribe() of a detached filter'(world, id) {
+      const subscription = await subscribe(world, 'a', { qos: 1 })
+      await world.send(publish('a', big, id))
+      subscription.detach()
+      await Promise.all([world.client.unsubscribe('a'), world.settle()])
+      expect(acks(world)).toHaveLength(id)
+    },
+    async 'ack() of a message that a detached filter keeps'(world, id) {
+      const subscription = await subscribe(world, 'a', manual)
+      await world.send(publish('a', big, id))
+      const message = taken(subscription)
+      subscription.detach()
+      expect(message.ack()).toBe(true)
+      await world.settle()
+    },
+  }
+
+  it.each(Object.entries(ways))('by %s', async (_how, act) => {
     const world = await agreed({ memoryBudget })
     for (let id = 1; id <= 10; id++) await act(world, id)
     expect(world.client.state).toBe('connected')

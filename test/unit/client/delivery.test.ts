@@ -100,21 +100,19 @@ describe('exchanges', () => {
   })
 })
 
-describe('violations', () => {
-  it('[MQTT-3.3.4-9] more than our Receive Maximum is borne with: delivered, acknowledged in order, logged once, counted', async () => {
-    const warnings: string[] = []
-    const logger = { warn: (text: string) => void warnings.push(text) }
-    const world = await agreed({ receiveMaximum: 3, stats: true, logger })
-    const subscription = await subscribe(world, 'a', { qos: 2, ack: 'manual', buffer: 2 })
-    await world.send(...times(500, (index) => publish('a', String(index), index + 1)))
-    const { receiveMaximumExceeded } = world.client.stats()
-    expect([world.client.state, receiveMaximumExceeded]).toEqual(['connected', 497])
-    expect([subscription.size, subscription.dropped]).toEqual([500, 0])
-    expect(warnings).toEqual([expect.stringMatching(/Receive Maximum$/)])
-    for (let count = 0; count < 500; count++) taken(subscription).ack()
-    await world.settle()
-    expect(acks(world)).toEqual(pubacks(1, 500))
-  })
+it('[MQTT-3.3.4-9] more than our Receive Maximum is borne with: delivered, acknowledged in order, logged once, counted', async () => {
+  const warnings: string[] = []
+  const logger = { warn: (text: string) => void warnings.push(text) }
+  const world = await agreed({ receiveMaximum: 3, stats: true, logger })
+  const subscription = await subscribe(world, 'a', { qos: 2, ack: 'manual', buffer: 2 })
+  await world.send(...times(500, (index) => publish('a', String(index), index + 1)))
+  const { receiveMaximumExceeded } = world.client.stats()
+  expect([world.client.state, receiveMaximumExceeded]).toEqual(['connected', 497])
+  expect([subscription.size, subscription.dropped]).toEqual([500, 0])
+  expect(warnings).toEqual([expect.stringMatching(/Receive Maximum$/)])
+  for (let count = 0; count < 500; count++) taken(subscription).ack()
+  await world.settle()
+  expect(acks(world)).toEqual(pubacks(1, 500))
 })
 
 describe('topic aliases', () => {
@@ -225,17 +223,15 @@ describe('a message in hand when the connection is lost', () => {
   })
 })
 
-describe('a message in the buffer when the connection is lost', () => {
-  it('is read once, though its repeat came before it was read', async () => {
-    const { world, subscription } = await reader({ qos: 2 }, [first('one', 1), first('two', 2, 2)])
-    await again(world)
-    await world.send(repeat('one', 1), repeat('two', 2, 2))
-    expect(subscription.size).toBe(2)
-    expect(takenTexts(subscription)).toEqual(['one', 'two'])
-    expect(subscription.read()).toBeUndefined()
-    await world.settle()
-    expect(acks(world)).toEqual(['puback 1', 'pubrec 2'])
-  })
+it('a message in the buffer when the connection is lost is read once, though its repeat came before it was read', async () => {
+  const { world, subscription } = await reader({ qos: 2 }, [first('one', 1), first('two', 2, 2)])
+  await again(world)
+  await world.send(repeat('one', 1), repeat('two', 2, 2))
+  expect(subscription.size).toBe(2)
+  expect(takenTexts(subscription)).toEqual(['one', 'two'])
+  expect(subscription.read()).toBeUndefined()
+  await world.settle()
+  expect(acks(world)).toEqual(['puback 1', 'pubrec 2'])
 })
 
 it('several consumers: one acknowledgement after all have settled, with a drop in between; success if any succeeded', async () => {

@@ -91,23 +91,21 @@ describe('the packet', () => {
   })
 })
 
-describe('DISCONNECT of the server', () => {
-  it('serverdisconnect, then disconnect, and no DISCONNECT back [MQTT-3.14.4-3]', async () => {
-    const world = await connected()
-    const properties = { reasonString: 'why', serverReference: 'b:1' }
-    const [code, reasonCode] = ['ERR_SERVER_DISCONNECT', 0x8b]
-    await world.send({ type: 'disconnect', reasonCode, properties })
-    const cause = await world.client.closed
-    expect(cause).toMatchObject({ code, reasonCode, reasonString: 'why', fault: 'remote' })
-    const order = world.events.map((entry) => entry.type).filter((type) => type !== 'state')
-    expect(order).toEqual(['dial', 'connect', 'serverdisconnect', 'disconnect'])
-    expect(world.seen('serverdisconnect')).toMatchObject([
-      { error: cause, packet: { reasonCode, properties } },
-    ])
-    expect(world.seen('disconnect')).toEqual([{ error: cause, cause }])
-    expect(types(world)).toEqual(['connect'])
-    expect([world.peer.ended === undefined, world.clock.pending]).toEqual([false, 0])
-  })
+it('DISCONNECT of the server: serverdisconnect, then disconnect, and no DISCONNECT back [MQTT-3.14.4-3]', async () => {
+  const world = await connected()
+  const properties = { reasonString: 'why', serverReference: 'b:1' }
+  const [code, reasonCode] = ['ERR_SERVER_DISCONNECT', 0x8b]
+  await world.send({ type: 'disconnect', reasonCode, properties })
+  const cause = await world.client.closed
+  expect(cause).toMatchObject({ code, reasonCode, reasonString: 'why', fault: 'remote' })
+  const order = world.events.map((entry) => entry.type).filter((type) => type !== 'state')
+  expect(order).toEqual(['dial', 'connect', 'serverdisconnect', 'disconnect'])
+  expect(world.seen('serverdisconnect')).toMatchObject([
+    { error: cause, packet: { reasonCode, properties } },
+  ])
+  expect(world.seen('disconnect')).toEqual([{ error: cause, cause }])
+  expect(types(world)).toEqual(['connect'])
+  expect([world.peer.ended === undefined, world.clock.pending]).toEqual([false, 0])
 })
 
 describe('open turns', () => {
@@ -277,20 +275,6 @@ describe('publishes under way', () => {
     expect(late).toMatchObject({ code: 'ERR_CLOSED', message })
     await world.send(puback(world.peer.last('publish').packetId as number))
     expect(world.peer.received.at(-1)?.type).toBe('disconnect')
-  })
-
-  it.each(hows)('%s() waits for a publish that a hook has in hand', async (how) => {
-    const world = await connected({}, agreeable)
-    const { promise, open } = gate()
-    world.client.use({ publish: (call, next) => promise.then(() => next(call)) })
-    const one = world.client.publish('a', 'x', { qos: 1 })
-    void world.client[how]()
-    await world.settle()
-    expect(world.peer.all('disconnect')).toEqual([])
-    open()
-    await world.settle()
-    await expect(one).resolves.toMatchObject({ reasonCode: 0 })
-    expect(carried(world.peer)).toEqual(['publish a=x q1 #1', 'disconnect'])
   })
 })
 

@@ -25,31 +25,27 @@ const cleanStarts = (world: World) => connects(world).map((packet) => packet?.cl
 const ack = (type: 'puback' | 'pubrec' | 'pubcomp', packetId = 0, reasonCode = 0) =>
   ({ type, packetId, reasonCode, properties: {} }) as const
 
-describe('Clean Start', () => {
-  it('is as configured until the first CONNACK that takes us in, then 0', async () => {
-    const world = new World({ ...lasting, firstConnect: 'wait' })
-    const connecting = world.client.connect()
-    world.answer = refusing(0x88)
-    await world.clock.advance(25)
-    expect(connects(world).length).toBeGreaterThanOrEqual(2)
-    world.answer = forgets()
-    await world.clock.advance(10)
-    await connecting
-    expect(new Set(cleanStarts(world))).toEqual(new Set([true]))
-    await again(world)
-    await again(world, forgets())
-    await again(world)
-    expect(cleanStarts(world).slice(-3)).toEqual([false, false, false])
-  })
+it('Clean Start is as configured until the first CONNACK that takes us in, then 0', async () => {
+  const world = new World({ ...lasting, firstConnect: 'wait' })
+  const connecting = world.client.connect()
+  world.answer = refusing(0x88)
+  await world.clock.advance(25)
+  expect(connects(world).length).toBeGreaterThanOrEqual(2)
+  world.answer = forgets()
+  await world.clock.advance(10)
+  await connecting
+  expect(new Set(cleanStarts(world))).toEqual(new Set([true]))
+  await again(world)
+  await again(world, forgets())
+  await again(world)
+  expect(cleanStarts(world).slice(-3)).toEqual([false, false, false])
 })
 
-describe('the end', () => {
-  it('of one with cleanStart ends the session: expiry 0; also after it came back with Clean Start 0', async () => {
-    const world = await steady()
-    await again(world)
-    await Promise.all([world.client.disconnect(), world.settle()])
-    expect(world.peer.last('disconnect').properties).toEqual({ sessionExpiryInterval: 0 })
-  })
+it('the end of one with cleanStart ends the session: expiry 0; also after it came back with Clean Start 0', async () => {
+  const world = await steady()
+  await again(world)
+  await Promise.all([world.client.disconnect(), world.settle()])
+  expect(world.peer.last('disconnect').properties).toEqual({ sessionExpiryInterval: 0 })
 })
 
 describe('a session whose past this process does not know', () => {
@@ -157,18 +153,16 @@ describe('messages without a subscription', () => {
   })
 })
 
-describe('a subscription that was left to the broker (detach)', () => {
-  it('`client.unsubscribe(filter)` while there is no connection releases it: nothing brings it back', async () => {
-    const world = await steady(held, willing(false))
-    const subscription = await subscribe(world, 't', { qos: 1 })
-    subscription.detach()
-    await lose(world)
-    const left = world.client.unsubscribe('t')
-    await comeBack(world, willing(true))
-    await left
-    await again(world, willing(false))
-    expect(world.peer.all('subscribe')).toEqual([])
-  })
+it('a subscription that was left to the broker (detach): `client.unsubscribe(filter)` while there is no connection releases it: nothing brings it back', async () => {
+  const world = await steady(held, willing(false))
+  const subscription = await subscribe(world, 't', { qos: 1 })
+  subscription.detach()
+  await lose(world)
+  const left = world.client.unsubscribe('t')
+  await comeBack(world, willing(true))
+  await left
+  await again(world, willing(false))
+  expect(world.peer.all('subscribe')).toEqual([])
 })
 
 interface Operation {
@@ -259,35 +253,31 @@ const cases = operations.flatMap((operation) =>
   ),
 )
 
-describe('half written when the link drops', () => {
-  it.each(cases)(
-    '$name on version $version, offline "$policy", the session is $session',
-    async ({ version, policy, session, ...operation }) => {
-      const whole = await started(operation, undefined, policy, version)
-      expect(whole.to - whole.from).toBeGreaterThan(6)
-      whole.world.client.destroy()
-      for (let at = whole.from + 1; at <= whole.to; at++) {
-        const { world, ends } = await started(operation, at, policy, version)
-        expect(world.peers[0]?.bytes, `byte ${at}`).toHaveLength(at)
-        // Handed to the transport, QoS 0 has had its only chance.
-        expect(ends, `byte ${at}`).toEqual(operation.name === 'QoS 0' ? ['fulfilled'] : [])
-        const peer = await comeBack(world, server(version, session === 'kept'))
-        await world.settle()
-        // A request whose answer did not come goes behind an answered PINGREQ.
-        const lines = carried(peer).filter((line) => line !== 'pingreq')
-        expect(lines, `byte ${at}`).toEqual(
-          operation[session].map((pattern) => expect.stringMatching(pattern)),
-        )
-        const isLost = session === 'lost' && operation.name === 'QoS 2'
-        expect(ends, `byte ${at}`).toMatchObject([
-          isLost ? { code: 'ERR_SESSION_LOST', outcome: 'unknown' } : 'fulfilled',
-        ])
-        await lose(world)
-        expect(carried(await comeBack(world, server(version, true))), `byte ${at}: once`).toEqual(
-          [],
-        )
-        world.client.destroy()
-      }
-    },
-  )
-})
+it.each(cases)(
+  'half written when the link drops: $name on version $version, offline "$policy", the session is $session',
+  async ({ version, policy, session, ...operation }) => {
+    const whole = await started(operation, undefined, policy, version)
+    expect(whole.to - whole.from).toBeGreaterThan(6)
+    whole.world.client.destroy()
+    for (let at = whole.from + 1; at <= whole.to; at++) {
+      const { world, ends } = await started(operation, at, policy, version)
+      expect(world.peers[0]?.bytes, `byte ${at}`).toHaveLength(at)
+      // Handed to the transport, QoS 0 has had its only chance.
+      expect(ends, `byte ${at}`).toEqual(operation.name === 'QoS 0' ? ['fulfilled'] : [])
+      const peer = await comeBack(world, server(version, session === 'kept'))
+      await world.settle()
+      // A request whose answer did not come goes behind an answered PINGREQ.
+      const lines = carried(peer).filter((line) => line !== 'pingreq')
+      expect(lines, `byte ${at}`).toEqual(
+        operation[session].map((pattern) => expect.stringMatching(pattern)),
+      )
+      const isLost = session === 'lost' && operation.name === 'QoS 2'
+      expect(ends, `byte ${at}`).toMatchObject([
+        isLost ? { code: 'ERR_SESSION_LOST', outcome: 'unknown' } : 'fulfilled',
+      ])
+      await lose(world)
+      expect(carried(await comeBack(world, server(version, true))), `byte ${at}: once`).toEqual([])
+      world.client.destroy()
+    }
+  },
+)

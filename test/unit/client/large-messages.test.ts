@@ -265,21 +265,19 @@ describe('what the caller writes into its memory after a publish has settled nev
   })
 })
 
-describe('packets on a slow line', () => {
-  it('nothing stands between the slices of one, and what controls the connection goes before the next', async () => {
-    const upload = await uploading()
-    const { world, link } = upload
-    const subscription = await settled(world, world.client.subscribe('in', { qos: 1 }), 1000)
-    const large = ([1, 2] as const).map((qos) => sending(upload, megabyte, qos))
-    await world.clock.advance(300)
-    link.feed({ type: 'publish', topic: 'in', payload: Uint8Array.of(1), qos: 1, packetId: 7 })
-    expect(subscription.read()).toBeDefined()
-    subscription.read()
-    await settled(world, world.client.subscribe('other'), 4000)
-    const types = 'connect,subscribe,publish,puback,subscribe,publish,pubrel'
-    expect(link.types.join()).toBe(types)
-    expect(large.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled'])
-  })
+it('nothing stands between the slices of one, and what controls the connection goes before the next', async () => {
+  const upload = await uploading()
+  const { world, link } = upload
+  const subscription = await settled(world, world.client.subscribe('in', { qos: 1 }), 1000)
+  const large = ([1, 2] as const).map((qos) => sending(upload, megabyte, qos))
+  await world.clock.advance(300)
+  link.feed({ type: 'publish', topic: 'in', payload: Uint8Array.of(1), qos: 1, packetId: 7 })
+  expect(subscription.read()).toBeDefined()
+  subscription.read()
+  await settled(world, world.client.subscribe('other'), 4000)
+  const types = 'connect,subscribe,publish,puback,subscribe,publish,pubrel'
+  expect(link.types.join()).toBe(types)
+  expect(large.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled'])
 })
 
 describe('which peer counts as dead', () => {

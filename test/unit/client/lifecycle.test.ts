@@ -28,36 +28,31 @@ const acts: Readonly<Record<string, Act>> = {
   destroy: async (rig) => rig.client.destroy(),
 }
 
-describe('the table of transitions', () => {
-  it.each([
-    ['connect, disconnect', 'connecting connected disconnecting'],
-    ['connect, destroy', 'connecting connected'],
-    ['connect that is refused', 'connecting'],
-    ['disconnect', ''],
-    ['destroy', ''],
-    ['drain', ''],
-    ['connect, cut, come back, drain', 'connecting connected reconnecting connected disconnecting'],
-    ['connect, cut, destroy', 'connecting connected reconnecting'],
-    ['connect, cut, disconnect', 'connecting connected reconnecting'],
-    ['connect, cut, stay away, disconnect', 'connecting connected reconnecting'],
-    ['connect, cut, stay away, drain', 'connecting connected reconnecting'],
-    [
-      'connect, server shuts down, come back, destroy',
-      'connecting connected reconnecting connected',
-    ],
-    ['connect, taken over', 'connecting connected'],
-    ['connect, force, destroy', 'connecting connected reconnecting connected'],
-    ['connect, disconnect, disconnect, destroy', 'connecting connected disconnecting'],
-  ])('%s: %s, each once', async (names, states) => {
-    const rig = new Rig()
-    for (const name of names.split(', ')) await acts[name]?.(rig)
-    const seen = rig.seen('state').map(({ state }) => state)
-    expect(seen).toEqual([...states.split(' ').filter(Boolean), 'closed'])
-    rig.client.destroy()
-    await rig.advance(2000)
-    expect(rig.clock.pending).toBe(0)
-    expect(rig.open).toBe(0)
-  })
+it.each([
+  ['connect, disconnect', 'connecting connected disconnecting'],
+  ['connect, destroy', 'connecting connected'],
+  ['connect that is refused', 'connecting'],
+  ['disconnect', ''],
+  ['destroy', ''],
+  ['drain', ''],
+  ['connect, cut, come back, drain', 'connecting connected reconnecting connected disconnecting'],
+  ['connect, cut, destroy', 'connecting connected reconnecting'],
+  ['connect, cut, disconnect', 'connecting connected reconnecting'],
+  ['connect, cut, stay away, disconnect', 'connecting connected reconnecting'],
+  ['connect, cut, stay away, drain', 'connecting connected reconnecting'],
+  ['connect, server shuts down, come back, destroy', 'connecting connected reconnecting connected'],
+  ['connect, taken over', 'connecting connected'],
+  ['connect, force, destroy', 'connecting connected reconnecting connected'],
+  ['connect, disconnect, disconnect, destroy', 'connecting connected disconnecting'],
+])('%s: %s, each once', async (names, states) => {
+  const rig = new Rig()
+  for (const name of names.split(', ')) await acts[name]?.(rig)
+  const seen = rig.seen('state').map(({ state }) => state)
+  expect(seen).toEqual([...states.split(' ').filter(Boolean), 'closed'])
+  rig.client.destroy()
+  await rig.advance(2000)
+  expect(rig.clock.pending).toBe(0)
+  expect(rig.open).toBe(0)
 })
 
 describe('the order of events', () => {
@@ -113,20 +108,18 @@ describe('the order of events', () => {
   })
 })
 
-describe('again and again', () => {
-  it('a thousand reconnects: the same timers and streams as after the first', async () => {
-    const options = { reconnect: { backoff: () => 10 }, clientId: 'c', cleanStart: false }
-    const rig = await rigged(options).up()
-    rig.behave = () => welcoming({}, true)
-    const subscription = await settled(rig, rig.client.subscribe('a', { qos: 1 }))
-    const { pending } = rig.clock
-    for (let round = 0; round < 1000; round++) {
-      rig.peer.cut()
-      await rig.advance(10)
-    }
-    expect([rig.client.state, rig.dials.length, rig.open]).toEqual(['connected', 1001, 1])
-    expect([subscription.size, rig.clock.pending]).toEqual([0, pending])
-  })
+it('a thousand reconnects: the same timers and streams as after the first', async () => {
+  const options = { reconnect: { backoff: () => 10 }, clientId: 'c', cleanStart: false }
+  const rig = await rigged(options).up()
+  rig.behave = () => welcoming({}, true)
+  const subscription = await settled(rig, rig.client.subscribe('a', { qos: 1 }))
+  const { pending } = rig.clock
+  for (let round = 0; round < 1000; round++) {
+    rig.peer.cut()
+    await rig.advance(10)
+  }
+  expect([rig.client.state, rig.dials.length, rig.open]).toEqual(['connected', 1001, 1])
+  expect([subscription.size, rig.clock.pending]).toEqual([0, pending])
 })
 
 /** What a program may call; each gives every promise that came of it, or throws. */

@@ -58,12 +58,10 @@ it.each(states)(
   },
 )
 
-describe('incoming QoS 1 (section 4.3.2)', () => {
-  it('nothing is acknowledged before it is settled, then once; its identifier is a new message then, also in one read [MQTT-4.3.2-4] [MQTT-4.3.2-5]', () => {
-    connected().play(`
-      in 4660 q1 = 0; settle 0 = true, puback 4660; settle 0 = false; in 4660 q1 = 1
-      settle 1 = true, puback 4660; read open unsettled = 0 0`)
-  })
+it('incoming QoS 1 (section 4.3.2): nothing is acknowledged before it is settled, then once; its identifier is a new message then, also in one read [MQTT-4.3.2-4] [MQTT-4.3.2-5]', () => {
+  connected().play(`
+    in 4660 q1 = 0; settle 0 = true, puback 4660; settle 0 = false; in 4660 q1 = 1
+    settle 1 = true, puback 4660; read open unsettled = 0 0`)
 })
 
 describe('incoming QoS 2 (section 4.3.3)', () => {

@@ -159,21 +159,19 @@ describe('an identifier that an earlier process has received', () => {
   })
 })
 
-describe('a memory store', () => {
-  it('is asked for nothing, for a whole life of every kind of exchange, also when its answers would be the only ones', () => {
-    const session = connected()
-    expect(session.persistence).toBe(forgetful)
-    for (const persistence of [forgetful, Object.assign(session.port, { durable: false })]) {
-      const each = connected()
-      each.persistence = persistence
-      each.play(`
-        in 1 q1 = 0; settle 0 = true, puback 1; in 2 q2 = 1; settle 1 = true, pubrec 2
-        in 3 q2 = 2; settle 2 0x80 = true, pubrec 3 0x80; pubrel 2 = pubcomp 2
-        out q1 q2 q2 = 1 2 3; puback 1 = done; pubrec 2 = released, pubrel 2; pubcomp 2 = done
-        pubrec 3 0x97 = done; in 2 q2 = 3; settle 3 = true, pubrec 2; next; in 2 q1 = 4`)
-    }
-    expect(session.port.requests).toEqual([])
-  })
+it('a memory store is asked for nothing, for a whole life of every kind of exchange, also when its answers would be the only ones', () => {
+  const session = connected()
+  expect(session.persistence).toBe(forgetful)
+  for (const persistence of [forgetful, Object.assign(session.port, { durable: false })]) {
+    const each = connected()
+    each.persistence = persistence
+    each.play(`
+      in 1 q1 = 0; settle 0 = true, puback 1; in 2 q2 = 1; settle 1 = true, pubrec 2
+      in 3 q2 = 2; settle 2 0x80 = true, pubrec 3 0x80; pubrel 2 = pubcomp 2
+      out q1 q2 q2 = 1 2 3; puback 1 = done; pubrec 2 = released, pubrel 2; pubcomp 2 = done
+      pubrec 3 0x97 = done; in 2 q2 = 3; settle 3 = true, pubrec 2; next; in 2 q1 = 4`)
+  }
+  expect(session.port.requests).toEqual([])
 })
 
 const packet = {
@@ -286,15 +284,4 @@ describe('closed accepts nothing', () => {
     session.handlePacket(connackPacket(), 50_000)
     expect(session.state).toBe('connected')
   })
-})
-
-it('of a session that is gone nothing in flight counts any more, in either direction', () => {
-  const session = connected({ receiveMaximum: 2 }, { receiveMaximum: 2 }).play(`
-    in 1 q1 = 0; settle 0 = true, puback 1; in 2 q2 = 1; settle 1 = true, pubrec 2; in 3 q1 = 2
-    out q1 q2 = 1 2; subscribe 1 = 3; reset; read open unsettled inFlight mayPublish = 0 0 0 false
-    settle 2 = false`)
-  session.sendWindow.start(2)
-  session.play(
-    'read mayPublish = true; suback 3 1 = ignored; puback 1 = ignored; pubcomp 2 = ignored; read unsolicited = 3; pubrel 2 = pubcomp 2 0x92',
-  )
 })

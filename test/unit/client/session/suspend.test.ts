@@ -144,23 +144,21 @@ describe('Session Present 0', () => {
   })
 })
 
-describe('PUBREC of a message that was settled waits for the store', () => {
-  it.each([
-    [
-      'in the gap',
-      'settle 0 = true, put-inbound 1; suspend; grant 0; next; in 1 q2 dup = repeat, pubrec 1',
-    ],
-    [
-      'after the repeat',
-      'suspend; settle 0 = true, put-inbound 1; next; in 1 q2 dup = repeat; grant 0 = pubrec 1',
-    ],
-    [
-      'for a session that was lost meanwhile',
-      'settle 0 = true, put-inbound 1; lost = 1; in 1 q2 = 1; grant 0',
-    ],
-  ])('which answers %s', (_when, rest) => {
-    durablyConnected().play(`in 1 q2 = 0; ${rest}`)
-  })
+it.each([
+  [
+    'in the gap',
+    'settle 0 = true, put-inbound 1; suspend; grant 0; next; in 1 q2 dup = repeat, pubrec 1',
+  ],
+  [
+    'after the repeat',
+    'suspend; settle 0 = true, put-inbound 1; next; in 1 q2 dup = repeat; grant 0 = pubrec 1',
+  ],
+  [
+    'for a session that was lost meanwhile',
+    'settle 0 = true, put-inbound 1; lost = 1; in 1 q2 = 1; grant 0',
+  ],
+])('PUBREC of a message that was settled waits for the store which answers %s', (_when, rest) => {
+  durablyConnected().play(`in 1 q2 = 0; ${rest}`)
 })
 
 describe('repeats on one connection, also of a message that was bound to its repeat there', () => {
