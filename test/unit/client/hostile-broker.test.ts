@@ -11,7 +11,7 @@ import {
   uint16,
 } from '../../lab/budgets/bytes.js'
 import { comeBack, steady, willing } from './across.js'
-import { agreeable, connected, failure, times, World } from './harness.js'
+import { agreeable, connected, times, type World } from './harness.js'
 import { acks, agreed, goodbyeCode, obliging, publish, subscribe, takenTexts } from './incoming.js'
 import { Rig, welcoming } from './rig.js'
 import { listen, over, settled } from './steps.js'
@@ -269,14 +269,6 @@ describe('an acknowledgement of packet identifier 0, which mochi sends after a r
       expect(acks(world)).toEqual([])
     },
   )
-
-  it('before CONNACK it is out of place like any other packet', async () => {
-    const world = new World()
-    const connecting = failure(world.client.connect())
-    await world.settle()
-    await world.sendBytes(packet(0x40, uint16(0)))
-    expect(await connecting).toMatchObject({ code: 'ERR_UNEXPECTED_PACKET' })
-  })
 })
 
 it('[MQTT-3.1.2-29] a Reason String that was not asked for does no harm, and the log says so once a connection', async () => {
