@@ -7,6 +7,7 @@ import type {
   Handler,
   ListenOptions,
   Message,
+  Subscription,
 } from '../../../src/client/options/index.js'
 import { memoryStore } from '../../../src/store/memory.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
@@ -58,6 +59,19 @@ function noting(work: () => Promise<unknown>) {
     await work()
   }
   return { numbers, handle }
+}
+
+/** Asks for one message after the other, and works on each for 300 ms. */
+async function asking(
+  world: World,
+  subscription: Subscription,
+  act: (message: Message) => unknown,
+) {
+  const next = () => subscription.next()
+  for (let message = await next(); message !== undefined; message = await next()) {
+    act(message)
+    await sleep(world, 300)
+  }
 }
 
 describe('over the budget', () => {
@@ -190,14 +204,7 @@ describe('over the budget while somebody reads: what had no room comes again onc
     const world = await keeping()
     const subscription = await subscribe(world, 'a', { qos: 1 })
     const numbers: string[] = []
-    const next = () => subscription.next()
-    const run = async (): Promise<void> => {
-      for (let message = await next(); message !== undefined; message = await next()) {
-        numbers.push(numberOf(message))
-        await sleep(world, 300)
-      }
-    }
-    quiet(run())
+    quiet(asking(world, subscription, (message) => numbers.push(numberOf(message))))
     await world.send(...flood(6))
     await world.clock.advance(850)
     expect(numbers).toEqual(upTo(3))
@@ -457,15 +464,8 @@ describe('over the budget, on a stream that can be paused', () => {
       const world = await started()
       const subscription = await subscribe(world, 'a', { qos: 1, ack })
       let count = 0
-      const next = () => subscription.next()
-      const run = async (): Promise<void> => {
-        for (let message = await next(); message !== undefined; message = await next()) {
-          if (ack === 'manual') message.ack()
-          count += 1
-          await sleep(world, 300)
-        }
-      }
-      quiet(run())
+      const act = (message: Message) => [ack === 'manual' && message.ack(), count++]
+      quiet(asking(world, subscription, act))
       await oneByOne(world, flood(12))
       await world.clock.advance(10_000)
       expect([count, world.peers.length]).toEqual([12, 1])
