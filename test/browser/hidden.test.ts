@@ -1,6 +1,6 @@
 /**
  * A tab that nobody sees, in a real browser that holds back its timers. What takes minutes is `npm run lab -- browsers hidden`,
- * and under virtual time `test/unit/client/hidden-tab.test.ts`.
+ * and under virtual time `test/unit/client/keep-alive.test.ts`.
  */
 import type { Page } from 'playwright-core'
 import { afterEach, describe, expect, it } from 'vitest'

@@ -1,12 +1,12 @@
 /** Enhanced authentication: the exchange before CONNACK, mechanisms that fail, and re-authentication that either side begins. */
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { AuthMechanism, ClientOptions } from '../../../src/client/options/index.js'
 import { deferred } from '../../../src/common/abort.js'
 import type { MqttError } from '../../../src/errors.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { agreeable, failure } from './harness.js'
 import { publish } from './incoming.js'
-import { Rig, refusing } from './rig.js'
+import { Rig, refusing, rigged } from './rig.js'
 import { asking, bytes, text, toy } from './toy-auth.js'
 
 type Overrides = Parameters<typeof toy>[0]
@@ -18,8 +18,7 @@ function prepared(
   options: ClientOptions = {},
 ) {
   const { auth, calls } = toy(overrides)
-  const rig = new Rig({ auth, ...options }, { behave: () => answer })
-  onTestFinished(() => rig.finish())
+  const rig = rigged({ auth, ...options }, { behave: () => answer })
   return { rig, calls }
 }
 
@@ -88,8 +87,7 @@ describe('an exchange', () => {
     }
     const { rig } = await authenticated({}, asking('q'), { auth: new Counting() })
     rig.behave = (_host, dial) => (dial === 2 ? refusing(0x88) : asking('q'))
-    await rig.cut()
-    await rig.advance(3000)
+    await rig.cut(3000)
     expect(rig.client.state).toBe('connected')
     expect(
       rig.peers.map((peer) => text(peer.last('connect').properties.authenticationData)),
@@ -161,8 +159,7 @@ describe('a mechanism that fails', () => {
     let broken = false
     const { rig } = await authenticated({ start: () => (broken ? boom() : 'x') })
     broken = true
-    await rig.cut()
-    await rig.advance(3000)
+    await rig.cut(3000)
     const error = { code: 'ERR_AUTH_FAILED' }
     expect(rig.seen('connecterror')).toMatchObject([{ error }, { error }])
     broken = false
@@ -183,8 +180,7 @@ describe('a mechanism that fails', () => {
     const connecting = rig.client.connect()
     await rig.settle()
     rig.behave = () => asking()
-    await rig.cut()
-    await rig.advance(1000)
+    await rig.cut(1000)
     await connecting
     answers[0]?.('too late')
     await rig.settle()
@@ -326,8 +322,6 @@ describe('reauthenticate()', () => {
     expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_AUTH_FAILED' } }])
     await rig.advance(1000)
     expect(rig.client.state).toBe('connected')
-    await rig.finish()
-    expect(rig.clock.pending).toBe(0)
   })
 
   it.each([
@@ -364,14 +358,12 @@ describe('reauthenticate()', () => {
       await rig.settle()
       slow = false
       rig.behave = () => asking()
-      await rig.cut()
-      await rig.advance(1000)
+      await rig.cut(1000)
       expect((await error).code).toBe('ERR_CONNECTION_LOST')
       late[end]('late')
       await rig.settle()
       expect(rig.peers.map((peer) => peer.all('auth').length)).toEqual([0, 0])
       expect(rig.client.state).toBe('connected')
-      await rig.finish()
     }
   })
 
@@ -384,16 +376,13 @@ describe('reauthenticate()', () => {
     expect(calls[0]?.context.signal.aborted).toBe(false)
     await rig[end](0x87)
     expect([(await error).code, calls[0]?.context.signal.aborted]).toEqual([code, true])
-    await rig.finish()
-    expect(rig.clock.pending).toBe(0)
   })
 
   it('is refused where it cannot be', async () => {
     const refusal = ({ client }: Rig, signal?: AbortSignal): Promise<MqttError> =>
       failure(client.reauthenticate(signal && { signal }))
-    const plain = await new Rig().up()
+    const plain = await rigged().up()
     expect(await refusal(plain)).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'auth' })
-    await plain.finish()
     const { rig } = await proven()
     expect((await refusal(rig, 5 as never)).code).toBe('ERR_INVALID_OPTION')
     expect((await refusal(rig, AbortSignal.abort())).code).toBe('ERR_ABORTED')

@@ -427,38 +427,36 @@ class Judges {
 
 const numberOf = (text: string): number => Number(text.split(' ')[0])
 
-describe('every message is right', () => {
-  it.each([1, 2, 3, 4])(
-    'in bursts, handled at once, later, and read by hand (%i)',
-    async (seed) => {
-      const rig = await windowed({ receiveMaximum: 65_535 })
-      const { world } = rig
-      const options = { lifetime: 'borrowed', qos: 1, buffer: 1_000_000, bufferBytes: 1e9 } as const
-      const random = new Random(seed)
-      const judges = new Judges()
-      quiet(world.client.listen('a', judges.handle, options))
-      const reader = await subscribe(world, 'b', options)
-      const handled: number[] = []
-      const read: number[] = []
-      const one = (number: number): PacketInput => {
-        const [topic, expected] =
-          random.below(3) === 0 ? (['b', read] as const) : (['a', handled] as const)
-        expected.push(number)
-        const text = `${number} ${'é'.repeat(random.below(4) === 0 ? random.below(3000) : random.below(60))}`
-        return publish(topic, text, random.below(4) === 0 ? number : undefined)
-      }
-      let number = 0
-      for (let round = 0; round < 80; round++) {
-        await rig.send(...times(random.between(1, 80), () => one(++number)))
-        if (random.below(3) === 0) judges.open()
-        for (let count = random.below(40); count > 0 && judges.readOne(reader); count--);
-        if (random.below(2) === 0) await world.settle()
-      }
-      await world.settle()
-      while (judges.handled.length < handled.length && judges.open()) await world.settle()
-      while (judges.readOne(reader));
-      expect(world.seen('disconnect')).toEqual([])
-      expect([judges.wrong, judges.handled, judges.read]).toEqual([[], handled, read])
-    },
-  )
-})
+it.each([1, 2, 3, 4])(
+  'every message is right in bursts, handled at once, later, and read by hand (%i)',
+  async (seed) => {
+    const rig = await windowed({ receiveMaximum: 65_535 })
+    const { world } = rig
+    const options = { lifetime: 'borrowed', qos: 1, buffer: 1_000_000, bufferBytes: 1e9 } as const
+    const random = new Random(seed)
+    const judges = new Judges()
+    quiet(world.client.listen('a', judges.handle, options))
+    const reader = await subscribe(world, 'b', options)
+    const handled: number[] = []
+    const read: number[] = []
+    const one = (number: number): PacketInput => {
+      const [topic, expected] =
+        random.below(3) === 0 ? (['b', read] as const) : (['a', handled] as const)
+      expected.push(number)
+      const text = `${number} ${'é'.repeat(random.below(4) === 0 ? random.below(3000) : random.below(60))}`
+      return publish(topic, text, random.below(4) === 0 ? number : undefined)
+    }
+    let number = 0
+    for (let round = 0; round < 80; round++) {
+      await rig.send(...times(random.between(1, 80), () => one(++number)))
+      if (random.below(3) === 0) judges.open()
+      for (let count = random.below(40); count > 0 && judges.readOne(reader); count--);
+      if (random.below(2) === 0) await world.settle()
+    }
+    await world.settle()
+    while (judges.handled.length < handled.length && judges.open()) await world.settle()
+    while (judges.readOne(reader));
+    expect(world.seen('disconnect')).toEqual([])
+    expect([judges.wrong, judges.handled, judges.read]).toEqual([[], handled, read])
+  },
+)

@@ -7,6 +7,7 @@ import type {
   Handler,
   ListenOptions,
   Message,
+  Subscription,
 } from '../../../src/client/options/index.js'
 import { memoryStore } from '../../../src/store/memory.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
@@ -25,6 +26,7 @@ import {
   takenTexts,
 } from './incoming.js'
 import { patient } from './patient.js'
+import { listen, sleep } from './steps.js'
 
 // Room for three of the large messages, with what the objects around them cost.
 const memoryBudget = 11_000
@@ -39,23 +41,37 @@ const upTo = (count: number): string[] => times(count, (index) => String(index +
 const dropCount = (world: World) => world.seen('drop').reduce((sum, event) => sum + event.count, 0)
 /** Reason codes with which connections ended. */
 const ends = (world: World) => world.seen('disconnect').map(({ cause }) => cause?.reasonCode)
-const waiting = ({ clock }: World, delay: number): Promise<void> =>
-  new Promise((resolve) => void clock.setTimer(resolve, delay))
 const never = (): Promise<void> => new Promise(() => undefined)
 
 async function oneByOne(world: World, packets: readonly PacketInput[]): Promise<void> {
   for (const packet of packets) await world.send(packet)
 }
 
-async function listening(
+/** Listens at QoS 1. */
+const listening = (world: World, handler: Handler, options?: ListenOptions, filter = 'a') =>
+  listen(world, filter, handler, { qos: 1, ...options })
+
+/** A handler that notes the numbers of its messages, and then does this. */
+function noting(work: () => Promise<unknown>) {
+  const numbers: string[] = []
+  const handle = async (message: Message): Promise<void> => {
+    numbers.push(numberOf(message))
+    await work()
+  }
+  return { numbers, handle }
+}
+
+/** Asks for one message after the other, and works on each for 300 ms. */
+async function asking(
   world: World,
-  handler: Handler,
-  options: ListenOptions = {},
-  filter = 'a',
-): Promise<void> {
-  const granted = world.client.listen(filter, handler, { qos: 1, ...options })
-  await world.settle()
-  await granted
+  subscription: Subscription,
+  act: (message: Message) => unknown,
+) {
+  const next = () => subscription.next()
+  for (let message = await next(); message !== undefined; message = await next()) {
+    act(message)
+    await sleep(world, 300)
+  }
 }
 
 describe('over the budget', () => {
@@ -132,11 +148,7 @@ describe('over the budget while somebody reads: what had no room comes again onc
   /** A handler that takes so many milliseconds for each message, and what it was given. */
   async function slow(delay: number) {
     const world = await keeping()
-    const numbers: string[] = []
-    const handle = (message: Message): Promise<void> => {
-      numbers.push(numberOf(message))
-      return waiting(world, delay)
-    }
+    const { numbers, handle } = noting(() => sleep(world, delay))
     await listening(world, handle)
     await world.send(...flood(6))
     return { world, numbers }
@@ -173,14 +185,10 @@ describe('over the budget while somebody reads: what had no room comes again onc
 
   it('a handler of borrowed messages sees nothing before what had no room', async () => {
     const world = await keeping()
-    const numbers: string[] = []
-    const handle = (message: Message): Promise<void> => {
-      numbers.push(numberOf(message))
-      return waiting(world, 10)
-    }
+    const { numbers, handle } = noting(() => sleep(world, 10))
     await Promise.all([
       listening(world, handle, { lifetime: 'borrowed' }),
-      listening(world, () => waiting(world, 600), {}, 'other'),
+      listening(world, () => sleep(world, 600), {}, 'other'),
     ])
     await world.send(publish('other', 'x', 20), ...flood(6))
     const most = numbers.length + 3
@@ -196,14 +204,7 @@ describe('over the budget while somebody reads: what had no room comes again onc
     const world = await keeping()
     const subscription = await subscribe(world, 'a', { qos: 1 })
     const numbers: string[] = []
-    const next = () => subscription.next()
-    const run = async (): Promise<void> => {
-      for (let message = await next(); message !== undefined; message = await next()) {
-        numbers.push(numberOf(message))
-        await waiting(world, 300)
-      }
-    }
-    quiet(run())
+    quiet(asking(world, subscription, (message) => numbers.push(numberOf(message))))
     await world.send(...flood(6))
     await world.clock.advance(850)
     expect(numbers).toEqual(upTo(3))
@@ -240,64 +241,48 @@ describe('over the budget while somebody reads: what had no room comes again onc
 describe('what is let go is given back', () => {
   const manual = { qos: 1, ack: 'manual', retainHandling: 2 } as const
 
-  it.each<[string, (world: World, id: number) => Promise<unknown>]>([
-    [
-      'overflow',
-      async (world, id) => {
-        const options = { qos: 1, buffer: 1, overflow: 'drop-oldest' } as const
-        if (id === 1) await subscribe(world, 'a', options)
-        await world.send(publish('a', big, id))
-      },
-    ],
-    [
-      'a handler',
-      async (world, id) => {
-        if (id === 1) await listening(world, () => undefined)
-        await world.send(publish('a', big, id))
-        expect(acks(world)).toHaveLength(id)
-      },
-    ],
-    [
-      'unsubscribing',
-      async (world, id) => {
-        const subscription = await subscribe(world, 'a', { qos: 1 })
-        await world.send(publish('a', big, id * 2), publish('a', big, id * 2 + 1))
-        await Promise.all([subscription.unsubscribe(), world.settle()])
-      },
-    ],
-    [
-      'detaching and a new subscription',
-      async (world, id) => {
-        const subscription = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
-        await world.send(publish('a', big, id))
-        subscription.detach()
-        const next = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
-        expect(takenTexts(next)).toEqual([big])
-        next.detach()
-      },
-    ],
-    [
-      'client.unsubscribe() of a detached filter',
-      async (world, id) => {
-        const subscription = await subscribe(world, 'a', { qos: 1 })
-        await world.send(publish('a', big, id))
-        subscription.detach()
-        await Promise.all([world.client.unsubscribe('a'), world.settle()])
-        expect(acks(world)).toHaveLength(id)
-      },
-    ],
-    [
-      'ack() of a message that a detached filter keeps',
-      async (world, id) => {
-        const subscription = await subscribe(world, 'a', manual)
-        await world.send(publish('a', big, id))
-        const message = taken(subscription)
-        subscription.detach()
-        expect(message.ack()).toBe(true)
-        await world.settle()
-      },
-    ],
-  ])('by %s', async (_how, act) => {
+  const ways: Readonly<Record<string, (world: World, id: number) => Promise<unknown>>> = {
+    async overflow(world, id) {
+      const options = { qos: 1, buffer: 1, overflow: 'drop-oldest' } as const
+      if (id === 1) await subscribe(world, 'a', options)
+      await world.send(publish('a', big, id))
+    },
+    async 'a handler'(world, id) {
+      if (id === 1) await listening(world, () => undefined)
+      await world.send(publish('a', big, id))
+      expect(acks(world)).toHaveLength(id)
+    },
+    async unsubscribing(world, id) {
+      const subscription = await subscribe(world, 'a', { qos: 1 })
+      await world.send(publish('a', big, id * 2), publish('a', big, id * 2 + 1))
+      await Promise.all([subscription.unsubscribe(), world.settle()])
+    },
+    async 'detaching and a new subscription'(world, id) {
+      const subscription = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
+      await world.send(publish('a', big, id))
+      subscription.detach()
+      const next = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
+      expect(takenTexts(next)).toEqual([big])
+      next.detach()
+    },
+    async 'client.unsubscribe() of a detached filter'(world, id) {
+      const subscription = await subscribe(world, 'a', { qos: 1 })
+      await world.send(publish('a', big, id))
+      subscription.detach()
+      await Promise.all([world.client.unsubscribe('a'), world.settle()])
+      expect(acks(world)).toHaveLength(id)
+    },
+    async 'ack() of a message that a detached filter keeps'(world, id) {
+      const subscription = await subscribe(world, 'a', manual)
+      await world.send(publish('a', big, id))
+      const message = taken(subscription)
+      subscription.detach()
+      expect(message.ack()).toBe(true)
+      await world.settle()
+    },
+  }
+
+  it.each(Object.entries(ways))('by %s', async (_how, act) => {
     const world = await agreed({ memoryBudget })
     for (let id = 1; id <= 10; id++) await act(world, id)
     expect(world.client.state).toBe('connected')
@@ -342,19 +327,15 @@ describe('over the budget, on a stream that can be paused', () => {
   }
 
   /** A client of 3.1.1 with a handler, and what it was given. */
-  async function handling(handle: (world: World) => Promise<unknown>, more: ClientOptions = {}) {
+  async function handling(work: (world: World) => Promise<unknown>, more: ClientOptions = {}) {
     const world = created({ protocolVersion: 4, ...more }, willing(false))
     await world.up()
-    const numbers: string[] = []
-    const handler = async (message: Message): Promise<void> => {
-      numbers.push(numberOf(message))
-      await handle(world)
-    }
-    await listening(world, handler)
+    const { numbers, handle } = noting(() => work(world))
+    await listening(world, handle)
     return { world, numbers }
   }
 
-  const taking = (delay: number) => (world: World) => waiting(world, delay)
+  const taking = (delay: number) => (world: World) => sleep(world, delay)
 
   /** Each connection brings these again. */
   const repeating =
@@ -389,12 +370,8 @@ describe('over the budget, on a stream that can be paused', () => {
 
   it('a backlog that comes before the answer to SUBSCRIBE waits for its reader, too: one connection, each message once', async () => {
     const world = created({ protocolVersion: 4, ...session }, keeps())
-    const numbers: string[] = []
-    const handler = async (message: Message): Promise<void> => {
-      numbers.push(numberOf(message))
-      await waiting(world, 400)
-    }
-    const granted = world.client.listen('a', handler, { qos: 1 })
+    const { numbers, handle } = noting(() => sleep(world, 400))
+    const granted = world.client.listen('a', handle, { qos: 1 })
     await world.up()
     const { packetId } = world.peer.last('subscribe')
     await world.send(...flood(9), { type: 'suback', packetId, reasonCodes: [1] })
@@ -487,15 +464,8 @@ describe('over the budget, on a stream that can be paused', () => {
       const world = await started()
       const subscription = await subscribe(world, 'a', { qos: 1, ack })
       let count = 0
-      const next = () => subscription.next()
-      const run = async (): Promise<void> => {
-        for (let message = await next(); message !== undefined; message = await next()) {
-          if (ack === 'manual') message.ack()
-          count += 1
-          await waiting(world, 300)
-        }
-      }
-      quiet(run())
+      const act = (message: Message) => [ack === 'manual' && message.ack(), count++]
+      quiet(asking(world, subscription, act))
       await oneByOne(world, flood(12))
       await world.clock.advance(10_000)
       expect([count, world.peers.length]).toEqual([12, 1])
@@ -509,7 +479,7 @@ describe('over the budget, on a stream that can be paused', () => {
     let handled = 0
     const handler = (): Promise<void> => {
       handled += 1
-      return waiting(world, 100)
+      return sleep(world, 100)
     }
     await listening(world, handler)
     await world.send(publish('three', 'x'.repeat(5000), 100), publish('unread', 'x', 101))
@@ -563,7 +533,7 @@ describe('over the budget, on a stream that can be paused', () => {
         : agreeable(packet)
     })
     await world.up()
-    await listening(world, () => waiting(world, 8000))
+    await listening(world, () => sleep(world, 8000))
     await oneByOne(world, flood(20))
     const renewed = quiet(world.client.reauthenticate())
     await world.clock.advance(1000)

@@ -1,4 +1,4 @@
-/** What calls and packets cost a whole client: four times as many, at most six times the work, counted in `counted-work.ts`. */
+/** What calls and packets cost a whole client: four times as many, at most six times the work, counted in `cost-worlds.ts`. */
 import { expect } from 'vitest'
 import type { PublishOptions, SubscribeOptions } from '../../../src/client/options/index.js'
 import { again, lose, willing } from './across.js'

@@ -6,7 +6,7 @@ import type { ClientOptions, DisconnectOptions } from '../../../src/client/optio
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { Properties } from '../../../src/wire/packets.js'
 import { MapStore } from '../queue/rig.js'
-import { carried, lose, pause, send, steady, willing } from './across.js'
+import { carried, send, steady, willing } from './across.js'
 import { accepting, agreeable, coded, connected, failure, World } from './harness.js'
 import { acks, gate, goodbyeCode, publish, quiet, subscribe } from './incoming.js'
 import { logger, Unheard } from './reporting.js'
@@ -91,23 +91,21 @@ describe('the packet', () => {
   })
 })
 
-describe('DISCONNECT of the server', () => {
-  it('serverdisconnect, then disconnect, and no DISCONNECT back [MQTT-3.14.4-3]', async () => {
-    const world = await connected()
-    const properties = { reasonString: 'why', serverReference: 'b:1' }
-    const [code, reasonCode] = ['ERR_SERVER_DISCONNECT', 0x8b]
-    await world.send({ type: 'disconnect', reasonCode, properties })
-    const cause = await world.client.closed
-    expect(cause).toMatchObject({ code, reasonCode, reasonString: 'why', fault: 'remote' })
-    const order = world.events.map((entry) => entry.type).filter((type) => type !== 'state')
-    expect(order).toEqual(['dial', 'connect', 'serverdisconnect', 'disconnect'])
-    expect(world.seen('serverdisconnect')).toMatchObject([
-      { error: cause, packet: { reasonCode, properties } },
-    ])
-    expect(world.seen('disconnect')).toEqual([{ error: cause, cause }])
-    expect(types(world)).toEqual(['connect'])
-    expect([world.peer.ended === undefined, world.clock.pending]).toEqual([false, 0])
-  })
+it('DISCONNECT of the server: serverdisconnect, then disconnect, and no DISCONNECT back [MQTT-3.14.4-3]', async () => {
+  const world = await connected()
+  const properties = { reasonString: 'why', serverReference: 'b:1' }
+  const [code, reasonCode] = ['ERR_SERVER_DISCONNECT', 0x8b]
+  await world.send({ type: 'disconnect', reasonCode, properties })
+  const cause = await world.client.closed
+  expect(cause).toMatchObject({ code, reasonCode, reasonString: 'why', fault: 'remote' })
+  const order = world.events.map((entry) => entry.type).filter((type) => type !== 'state')
+  expect(order).toEqual(['dial', 'connect', 'serverdisconnect', 'disconnect'])
+  expect(world.seen('serverdisconnect')).toMatchObject([
+    { error: cause, packet: { reasonCode, properties } },
+  ])
+  expect(world.seen('disconnect')).toEqual([{ error: cause, cause }])
+  expect(types(world)).toEqual(['connect'])
+  expect([world.peer.ended === undefined, world.clock.pending]).toEqual([false, 0])
 })
 
 describe('open turns', () => {
@@ -239,23 +237,6 @@ describe('publishes under way', () => {
     ).toEqual(['ERR_CLOSED unknown', 'ERR_CLOSED not-sent'])
   })
 
-  it('without a connection drain() waits for the next one, sends what waits, and says goodbye', async () => {
-    const world = await steady({}, willing(false))
-    const [before] = send(world, 1, 'acknowledged')
-    await world.settle()
-    await before
-    await lose(world)
-    const promises = [...send(world, 1, 'one'), ...send(world, 2, 'two')]
-    const done = quiet(world.client.drain({ timeout: 10_000 }))
-    world.answer = willing(true)
-    await world.clock.advance(pause)
-    await expect(Promise.all(promises)).resolves.toHaveLength(2)
-    const sent = 'publish t=one q1 #2,publish t=two q2 #3,pubrel #3,disconnect'
-    expect(carried(world.peer).join()).toBe(sent)
-    await world.clock.advance(20_000)
-    await done
-  })
-
   it.each([
     ['while the old link ends', 0],
     ['while there is no link', 5],
@@ -294,20 +275,6 @@ describe('publishes under way', () => {
     expect(late).toMatchObject({ code: 'ERR_CLOSED', message })
     await world.send(puback(world.peer.last('publish').packetId as number))
     expect(world.peer.received.at(-1)?.type).toBe('disconnect')
-  })
-
-  it.each(hows)('%s() waits for a publish that a hook has in hand', async (how) => {
-    const world = await connected({}, agreeable)
-    const { promise, open } = gate()
-    world.client.use({ publish: (call, next) => promise.then(() => next(call)) })
-    const one = world.client.publish('a', 'x', { qos: 1 })
-    void world.client[how]()
-    await world.settle()
-    expect(world.peer.all('disconnect')).toEqual([])
-    open()
-    await world.settle()
-    await expect(one).resolves.toMatchObject({ reasonCode: 0 })
-    expect(carried(world.peer)).toEqual(['publish a=x q1 #1', 'disconnect'])
   })
 })
 

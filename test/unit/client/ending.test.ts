@@ -263,21 +263,6 @@ describe('a connection that is lost while the client ends', () => {
     expect(acks(world)).toEqual([])
     expect(world.clock.pending).toBe(0)
   })
-
-  it.each(['disconnect', 'drain', 'destroy'] as const)('%s() in that event', async (end) => {
-    const world = await steady({}, agreeable)
-    const turn = gate()
-    await listen(world, 'a', () => turn.promise, { qos: 1 })
-    await world.send(publish('a', '1', 1))
-    const done: unknown[] = []
-    world.client.on('disconnect', () => done.push(world.client[end]()))
-    world.answer = undefined
-    await lose(world)
-    await world.clock.advance(100)
-    turn.open()
-    await settled(world, Promise.all(done))
-    expect([done.length, world.client.state, world.clock.pending]).toEqual([1, 'closed', 0])
-  })
 })
 
 describe('disconnect()', () => {

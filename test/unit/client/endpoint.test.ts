@@ -206,21 +206,19 @@ describe('settings that cannot be honoured are refused', () => {
 })
 
 // More of lists of endpoints in failover.test.ts.
-describe('the first round', () => {
-  it.each<[string, () => unknown]>([
-    ['throws', () => expect.fail('mine')],
-    ['rejects with text', () => Promise.reject('text')],
-    ['gives nothing', () => undefined],
-    ['gives something else', () => ({})],
-  ])('a transport function that %s: the next endpoint is tried', async (_what, bad) => {
-    const world = await new World({}, {}, 2, (index, open) =>
-      index === 1 ? open() : (bad() as never),
-    ).up(agreeable)
-    expect(world.seen('connecterror')).toMatchObject([{ error: { code: 'ERR_CONNECT_FAILED' } }])
-    expect(world.client.state).toBe('connected')
-    await settled(world, world.client.disconnect())
-    expect(world.clock.pending).toBe(0)
-  })
+it.each<[string, () => unknown]>([
+  ['throws', () => expect.fail('mine')],
+  ['rejects with text', () => Promise.reject('text')],
+  ['gives nothing', () => undefined],
+  ['gives something else', () => ({})],
+])('a transport function that %s: the next endpoint is tried', async (_what, bad) => {
+  const world = await new World({}, {}, 2, (index, open) =>
+    index === 1 ? open() : (bad() as never),
+  ).up(agreeable)
+  expect(world.seen('connecterror')).toMatchObject([{ error: { code: 'ERR_CONNECT_FAILED' } }])
+  expect(world.client.state).toBe('connected')
+  await settled(world, world.client.disconnect())
+  expect(world.clock.pending).toBe(0)
 })
 
 describe('what credentials() gives to dial', () => {

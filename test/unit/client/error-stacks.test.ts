@@ -151,20 +151,18 @@ describe('errors', () => {
   )
 })
 
-describe('a dial that fails in an odd way', () => {
-  it.each([
-    ['an AggregateError of nothing', () => Promise.any<never>([])],
-    [
-      'an error whose message is a symbol',
-      () => Promise.reject(Object.assign(new Error('x'), { message: Symbol('odd') })),
-    ],
-  ])('settles connect(), with %s', async (_name, transport) => {
-    expect(
-      await failure(
-        connect({ url: 'mqtt://t', transport }, { connectTimeout: 500, reconnect: false }),
-      ),
-    ).toMatchObject({
-      code: 'ERR_CONNECT_FAILED',
-    })
+it.each([
+  ['an AggregateError of nothing', () => Promise.any<never>([])],
+  [
+    'an error whose message is a symbol',
+    () => Promise.reject(Object.assign(new Error('x'), { message: Symbol('odd') })),
+  ],
+])('a dial that fails in an odd way settles connect(), with %s', async (_name, transport) => {
+  expect(
+    await failure(
+      connect({ url: 'mqtt://t', transport }, { connectTimeout: 500, reconnect: false }),
+    ),
+  ).toMatchObject({
+    code: 'ERR_CONNECT_FAILED',
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { MqttError } from '../../../src/errors.js'
 import { agreeable, coded, failure, times } from './harness.js'
-import { type Behaviour, causes, down, Rig, reconnect, refusing, welcoming } from './rig.js'
+import { type Behaviour, causes, down, Rig, reconnect, refusing, rigged, welcoming } from './rig.js'
 import { settled } from './steps.js'
 
 type Behave = (host: string, dial: number) => Behaviour
@@ -15,15 +15,14 @@ const up = (names: string) => (host: string) => (names.includes(host) ? agreeabl
 const only = (behaviour: Behaviour) => (host: string) => (host === 'a' ? behaviour : agreeable)
 
 const rigOf = (hosts: string, behave: Behave = () => agreeable, options: ClientOptions = {}): Rig =>
-  new Rig(options, { hosts: [...hosts], behave })
+  rigged(options, { hosts: [...hosts], behave })
 
 const brokers = (rig: Rig, hosts: string): void =>
   rig.client.setBrokers([...hosts].map((host) => rig.endpoint(host)))
 
 /** Which hosts were dialled, and it ended up connected, or not. */
-async function expectDials(rig: Rig, hosts: string, state = 'connected'): Promise<void> {
+function expectDials(rig: Rig, hosts: string, state = 'connected'): void {
   expect([rig.hosts.join(''), rig.client.state]).toEqual([hosts, state])
-  await rig.finish()
 }
 
 describe('a list of servers', () => {
@@ -45,45 +44,32 @@ describe('a list of servers', () => {
     )
     expect(await rig.client.closed).toBe(error)
     expect([rig.delays, rig.clock.pending]).toEqual([[], 0])
-    await expectDials(rig, 'abc', 'closed')
-  })
-
-  it.each([
-    ['only the last', 'c', 'abc'],
-    ['only the first', 'a', 'a'],
-    ['the second and third', 'bc', 'ab'],
-  ])('up: %s', async (_which, names, order) => {
-    const rig = await rigOf('abc', up(names)).up()
-    expect(rig.seen('connect')).toMatchObject([{ endpoint: `x://${order.at(-1)}` }])
-    await expectDials(rig, order)
+    expectDials(rig, 'abc', 'closed')
   })
 
   it('one that refused is asked again once another one has worked and is lost', async () => {
     const rig = await rigOf('ab', only(refusing(0x8a))).up()
     await rig.advance(60_000)
     rig.behave = up('a')
-    await rig.cut()
-    await rig.advance(10_000)
-    await expectDials(rig, 'abba')
+    await rig.cut(10_000)
+    expectDials(rig, 'abba')
   })
 
   it('one that takes us in and hangs up again and again is not all there is: the others get their turn', async () => {
     const rig = await rigOf('ab').up()
     for (let round = 0; round < 4 && rig.hosts.at(-1) === 'a'; round++) {
       await rig.advance(50)
-      await rig.cut()
-      await rig.advance(rig.delays.at(-1) ?? 0)
+      await rig.cut(rig.delays.at(-1) ?? 0)
     }
     expect(rig.hosts.join('')).toMatch(/^aa+b/)
-    await rig.finish()
   })
 })
 
 describe('setBrokers', () => {
   it('before connect(): the new list is dialled', async () => {
-    const rig = new Rig()
+    const rig = rigged()
     brokers(rig, 'b')
-    await expectDials(await rig.up(), 'b')
+    expectDials(await rig.up(), 'b')
   })
 
   it('while connected: the connection stays, the next dial goes to the new list', async () => {
@@ -91,29 +77,26 @@ describe('setBrokers', () => {
     brokers(rig, 'cd')
     await rig.advance(60_000)
     expect([rig.client.state, rig.hosts]).toEqual(['connected', ['a']])
-    await rig.cut()
-    await rig.advance(1000)
-    await expectDials(rig, 'ac')
+    await rig.cut(1000)
+    expectDials(rig, 'ac')
   })
 
   it.each([false, true])('while waiting: with the next dial, in a hurry: %s', async (hurry) => {
-    const rig = await new Rig().up()
+    const rig = await rigged().up()
     rig.behave = up('b')
-    await rig.cut()
-    await rig.advance(1500)
+    await rig.cut(1500)
     brokers(rig, 'b')
     if (hurry) rig.client.reconnect()
     await rig.settle()
     expect(rig.client.state).toBe(hurry ? 'connected' : 'reconnecting')
     await rig.advance(1500)
-    await expectDials(rig, 'aab')
+    expectDials(rig, 'aab')
   })
 
   it('while an attempt is under way at one that is not in it: given up, reported as such, not counted, and the new list is dialled at once', async () => {
     const rig = await rigOf('a', undefined, { reconnect: { ...reconnect, maxAttempts: 1 } }).up()
     rig.behave = only('hang')
-    await rig.cut()
-    await rig.advance(1100)
+    await rig.cut(1100)
     brokers(rig, 'bc')
     await rig.settle()
     expect(rig.dials.map(({ host, at }) => `${host} ${at}`)).toEqual(['a 0', 'a 1000', 'b 1100'])
@@ -122,19 +105,18 @@ describe('setBrokers', () => {
     const message = expect.stringContaining('setBrokers') as string
     const error = { code: 'ERR_CONNECT_FAILED', fault: 'local', message }
     expect(rig.seen('connecterror')).toMatchObject([{ endpoint: 'x://a', error }])
-    await expectDials(rig, 'aab')
+    expectDials(rig, 'aab')
   })
 
   it('while an attempt is under way at one that is in it: that goes on, and the list with what follows it', async () => {
     const rig = await rigOf('a', undefined, { connectTimeout: 500 }).up()
     rig.behave = only('hang')
-    await rig.cut()
-    await rig.advance(1100)
+    await rig.cut(1100)
     brokers(rig, 'bac')
     await rig.settle()
     expect(rig.dials[1]?.signal.aborted).toBe(false)
     await rig.advance(400 + 2000)
-    await expectDials(rig, 'aac')
+    expectDials(rig, 'aac')
   })
 
   it.each<[string, ClientOptions, Behaviour]>([
@@ -151,7 +133,6 @@ describe('setBrokers', () => {
     expect(rig.dials.map(({ host, at }) => `${host} ${at}`)).toEqual(['a 0', 'b 300'])
     expect([silent?.ended !== undefined, rig.open]).toEqual([silent !== undefined, 1])
     expect(rig.seen('connect')).toMatchObject([{ endpoint: 'x://b' }])
-    await rig.finish()
   })
 
   it('during the first dial, with the endpoint of it in the new list: the round goes on with the others, each once', async () => {
@@ -167,7 +148,7 @@ describe('setBrokers', () => {
 
   it('while credentials() hangs: its signal aborts, and the new endpoint is asked for', async () => {
     const signals: AbortSignal[] = []
-    const rig = new Rig({
+    const rig = rigged({
       credentials: ({ signal, endpoint }) => {
         signals.push(signal)
         return endpoint === 'x://a' ? new Promise(() => undefined) : {}
@@ -178,7 +159,7 @@ describe('setBrokers', () => {
     brokers(rig, 'b')
     await settled(rig, connecting)
     expect(signals.map((signal) => signal.aborted)).toEqual([true, false])
-    await expectDials(rig, 'b')
+    expectDials(rig, 'b')
   })
 
   it('in every `dial`, with another host each time: a dial a second, no more', async () => {
@@ -189,31 +170,29 @@ describe('setBrokers', () => {
     await rig.advance(10_500)
     expect(round).toBeGreaterThan(5)
     expect(round).toBeLessThanOrEqual(12)
-    await rig.finish()
-    expect(rig.clock.pending).toBe(0)
   })
 
   it('in connecterror of the first round without reconnecting: the round goes on with the new list', async () => {
     const rig = rigOf('a', up('b'), { reconnect: false })
     rig.client.on('connecterror', () => brokers(rig, 'cb'), { once: true })
     await settled(rig, rig.client.connect(), 1000)
-    await expectDials(rig, 'acb')
+    expectDials(rig, 'acb')
   })
 
   it.each([0x8e, 0x98, 0x9c, 0x87])('in serverdisconnect it is a try: %i', async (code) => {
-    const rig = await new Rig().up()
+    const rig = await rigged().up()
     rig.client.on('serverdisconnect', () => brokers(rig, 'b'))
     await rig.goodbye(code)
     expect(rig.client.state).toBe('reconnecting')
     await rig.advance(1000)
-    await expectDials(rig, 'ab')
+    expectDials(rig, 'ab')
   })
 
   it.each(['reject', 'wait'] as const)('in connecterror it is a try: %s', async (firstConnect) => {
     const rig = rigOf('a', only(refusing(0x8a)), { firstConnect })
     rig.client.on('connecterror', () => brokers(rig, 'b'))
     await settled(rig, rig.client.connect(), 1000)
-    await expectDials(rig, 'ab')
+    expectDials(rig, 'ab')
   })
 
   it('in connecterror every time: never without back-off', async () => {
@@ -223,11 +202,10 @@ describe('setBrokers', () => {
     failure(rig.client.connect())
     await rig.advance(30_500)
     expect(rig.delays).toEqual([1000, 2000, 4000, 8000, 16_000])
-    await rig.finish()
   })
 
   it('is checked like the constructor, and changes nothing when it throws', async () => {
-    const rig = await new Rig().up()
+    const rig = await rigged().up()
     const refused = (list: unknown): unknown => {
       try {
         return rig.client.setBrokers(list as string)
@@ -238,9 +216,9 @@ describe('setBrokers', () => {
     expect(refused([])).toBe('ERR_MISSING_BROKER')
     expect(refused('nowhere')).toBe('ERR_INVALID_BROKER_URL')
     expect(refused(5)).toMatch(/^ERR_INVALID_(OPTION|BROKER_URL)$/)
-    await rig.cut()
-    await rig.advance(1000)
-    await expectDials(rig, 'aa')
+    await rig.cut(1000)
+    expectDials(rig, 'aa')
+    await rig.finish()
     expect(refused(rig.endpoint('b'))).toBe('ERR_CLOSED')
   })
 })
@@ -256,15 +234,14 @@ const away =
 
 /** Connects to `a:1`, is sent away with this reference, and lets ten seconds pass. */
 async function sentAway(serverReference: string, options: ClientOptions, code = 0x9c) {
-  const rig = await new Rig(options, { hosts: ['a:1'] }).up()
+  const rig = await rigged(options, { hosts: ['a:1'] }).up()
   await rig.goodbye(code, { serverReference })
   await rig.advance(10_000)
   return rig
 }
 
-async function expectHosts(rig: Rig, ...hosts: string[]): Promise<void> {
+function expectHosts(rig: Rig, ...hosts: string[]): void {
   expect(rig.hosts).toEqual(hosts)
-  await rig.finish()
 }
 
 describe('Server Reference without an allow-list', () => {
@@ -276,32 +253,32 @@ describe('Server Reference without an allow-list', () => {
     await rig.advance(1_000_000)
     const gone = { code: 'ERR_SERVER_DISCONNECT', reasonCode: code }
     expect(await rig.client.closed).toMatchObject(gone)
-    await expectHosts(rig, 'a:1')
+    expectHosts(rig, 'a:1')
   })
 
   it.each(departures)('%i in CONNACK: not followed; a list moves on', async (code) => {
-    const rig = new Rig({}, { hosts: ['a:1', 'c:1'], behave: away(code) })
-    await expectHosts(await rig.up(), 'a:1', 'c:1')
+    const rig = rigged({}, { hosts: ['a:1', 'c:1'], behave: away(code) })
+    expectHosts(await rig.up(), 'a:1', 'c:1')
   })
 })
 
 describe('Server Reference with an allow-list', () => {
   it.each(departures)('%i in DISCONNECT: followed, with the session', async (code) => {
     const options = { ...allowed, clientId: 'c', cleanStart: false }
-    const rig = await new Rig(options, { hosts: ['a:1', 'c:1'] }).up()
+    const rig = await rigged(options, { hosts: ['a:1', 'c:1'] }).up()
     await rig.goodbye(code, { serverReference: 'b:1' })
     expect(rig.client.state).toBe('connected')
     expect(rig.peer.last('connect')).toMatchObject({ clientId: 'c', cleanStart: false })
-    await expectHosts(rig, 'a:1', 'b:1')
+    expectHosts(rig, 'a:1', 'b:1')
   })
 
   it.each(departures)('%i in CONNACK: followed within connect()', async (code) => {
     const hosts = { hosts: ['a:1'], behave: away(code) }
-    const rig = await new Rig({ serverReferences: ['b'] }, hosts).up()
+    const rig = await rigged({ serverReferences: ['b'] }, hosts).up()
     expect(rig.seen('connecterror')).toMatchObject([
       { endpoint: 'x://a:1', error: { reasonCode: code } },
     ])
-    await expectHosts(rig, 'a:1', 'b:1')
+    expectHosts(rig, 'a:1', 'b:1')
   })
 
   it.each([
@@ -317,32 +294,18 @@ describe('Server Reference with an allow-list', () => {
   ])('%s is not followed', async (_name, reference, entry) => {
     const rig = await sentAway(reference, { serverReferences: [entry] })
     expect(rig.client.state).toBe('closed')
-    await expectHosts(rig, 'a:1')
+    expectHosts(rig, 'a:1')
   })
 
   it.each([
     ['an entry without a port opens the port in use', 'b:1', ['b']],
     ['of several names the first allowed one is followed', 'evil:1 b:1 c:1', ['c:1', 'b:1']],
   ])('%s', async (_what, reference, serverReferences) => {
-    await expectHosts(await sentAway(reference, { serverReferences }), 'a:1', 'b:1')
-  })
-
-  it('at most three in a row are followed', async () => {
-    const names = ['a:1', 'b:1', 'c:1', 'd:1', 'e:1']
-    const rig = new Rig(
-      { serverReferences: names },
-      {
-        hosts: ['a:1'],
-        behave: (host) => refusing(0x9c, { serverReference: names[names.indexOf(host) + 1] ?? '' }),
-      },
-    )
-    const error = await settled(rig, failure(rig.client.connect()))
-    expect(causes(error).at(-1)).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x9c })
-    await expectHosts(rig, 'a:1', 'b:1', 'c:1', 'd:1')
+    expectHosts(await sentAway(reference, { serverReferences }), 'a:1', 'b:1')
   })
 
   it('one that leads nowhere takes no turn of the others in the first round', async () => {
-    const rig = new Rig(
+    const rig = rigged(
       { serverReferences: ['x:1'] },
       {
         hosts: ['a:1', 'b:1'],
@@ -355,7 +318,6 @@ describe('Server Reference with an allow-list', () => {
     await settled(rig, rig.client.connect())
     expect(rig.hosts.slice(0, 2)).toEqual(['a:1', 'x:1'])
     expect(rig.hosts.at(-1)).toBe('b:1')
-    await rig.finish()
   })
 
   it('credentials are asked for again, for the host that we were sent to', async () => {
@@ -367,15 +329,14 @@ describe('Server Reference with an allow-list', () => {
       'user of x://a:1',
       'user of x://b:1',
     ])
-    await rig.finish()
   })
 
   it('a reference in a CONNACK that accepts is not followed', async () => {
     const behave = () => welcoming({ serverReference: 'b:1' })
-    const rig = await new Rig(allowed, { hosts: ['a:1'], behave }).up()
+    const rig = await rigged(allowed, { hosts: ['a:1'], behave }).up()
     await rig.advance(5000)
     expect(rig.client.negotiated?.serverReference).toBe('b:1')
-    await expectHosts(rig, 'a:1')
+    expectHosts(rig, 'a:1')
   })
 
   it.each([5, 'b:1', [5], {}])('%j as allow-list is refused', (serverReferences) => {

@@ -14,7 +14,8 @@ import { deferred } from '../../../src/common/abort.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { encode, type PacketInput } from '../../../src/wire/encode.js'
 import type { PublishPacket } from '../../../src/wire/packets.js'
-import { agreeable, connected, type World } from './harness.js'
+import { willing } from './across.js'
+import { agreeable, connected, times, type World } from './harness.js'
 
 const utf8 = new TextEncoder()
 
@@ -37,14 +38,12 @@ export function publish(
 
 /** `count` QoS 1 messages in a row; identifiers and texts count up from `from`. */
 export function series(topic: string, count: number, from = 1): PacketInput[] {
-  return Array.from({ length: count }, (_, index) =>
-    publish(topic, String(from + index), from + index),
-  )
+  return times(count, (index) => publish(topic, String(from + index), from + index))
 }
 
 /** `count` QoS 0 messages in a row, with texts that count up from `from`. */
 export function quick(topic: string, count: number, from = 1): PacketInput[] {
-  return Array.from({ length: count }, (_, index) => publish(topic, String(from + index)))
+  return times(count, (index) => publish(topic, String(from + index)))
 }
 
 /** Says yes to everything, and releases QoS 2 messages. */
@@ -54,18 +53,12 @@ export const obliging: Answer = (packet) =>
     : agreeable(packet)
 
 /** A connected client of a broker that says yes to everything. */
-export function agreed(options: ClientOptions = {}, answer: Answer = agreeable): Promise<World> {
-  return connected(options, answer)
-}
+export const agreed = (options: ClientOptions = {}, answer: Answer = agreeable): Promise<World> =>
+  connected(options, answer)
 
 /** A connected client whose CONNACK tells of a session. */
-export function resumed(options: ClientOptions = {}): Promise<World> {
-  return connected({ clientId: 'c', cleanStart: false, ...options }, (packet) =>
-    packet.type === 'connect'
-      ? { type: 'connack', sessionPresent: true, reasonCode: 0 }
-      : agreeable(packet),
-  )
-}
+export const resumed = (options: ClientOptions = {}): Promise<World> =>
+  connected({ clientId: 'c', cleanStart: false, ...options }, willing(true))
 
 /** Subscribes and waits for the grant. */
 export async function subscribe(
@@ -73,8 +66,7 @@ export async function subscribe(
   filters: Filters,
   options?: SubscribeOptions,
 ): Promise<Subscription> {
-  const promise = world.client.subscribe(filters, options)
-  promise.catch(() => undefined)
+  const promise = quiet(world.client.subscribe(filters, options))
   await world.settle()
   return promise
 }
@@ -126,7 +118,7 @@ export async function acked(world: World): Promise<string[]> {
 
 /** `puback from … puback to`. */
 export function pubacks(from: number, to: number): string[] {
-  return Array.from({ length: to - from + 1 }, (_, index) => `puback ${from + index}`)
+  return times(to - from + 1, (index) => `puback ${from + index}`)
 }
 
 /** What somebody read, and how it ended. */
@@ -146,13 +138,8 @@ export function read(subscription: AsyncIterable<Message>): Reading {
     }
   }
   run().then(
-    () => {
-      reading.end.state = 'done'
-    },
-    (error: unknown) => {
-      reading.end.state = 'failed'
-      reading.end.error = error
-    },
+    () => Object.assign(reading.end, { state: 'done' }),
+    (error: unknown) => Object.assign(reading.end, { state: 'failed', error }),
   )
   return reading
 }

@@ -1,39 +1,24 @@
-/** A flood is walked in slices: timers, pings and acknowledgements have their turn in between, and not a byte is lost. */
-import { expect, it } from 'vitest'
+/** What comes in, a slice at a time, and what a connection says it holds, by which the memory budget for messages is less. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Connection } from '../../../src/client/connection/connection.js'
 import { sliceLength } from '../../../src/client/connection/stream-reader.js'
 import { encode } from '../../../src/wire/encode.js'
 import { packet, properties, text, varint } from '../../lab/budgets/bytes.js'
-import { connected, times } from './harness.js'
-import { agreed, quiet } from './incoming.js'
+import { willing } from './across.js'
+import { agreeable, connected, times, World } from './harness.js'
+import { agreed, publish, quiet } from './incoming.js'
+import { patient } from './patient.js'
+import { SlowLink } from './slow-link.js'
 import { StalledTransport } from './stalled-transport.js'
 import { over } from './steps.js'
-import { StubTransport } from './stub.js'
+import { PausableTransport } from './stub.js'
 
 /** So many messages of six bytes. */
 const flood = (count: number): Uint8Array =>
   new Uint8Array(Buffer.alloc(count * 6, Buffer.of(0x30, 4, 0, 1, 0x61, 0)))
 
-/** A transport in the hands of the test, which can be paused or not. */
-class Fed extends StubTransport {
-  readonly calls: string[] = []
-  readonly pause?: () => void
-
-  constructor(patient: boolean) {
-    super()
-    if (patient) this.pause = () => void this.calls.push('pause')
-  }
-
-  resume(): void {
-    this.calls.push('resume')
-  }
-
-  override close(): void {
-    this.destroy()
-  }
-}
-
 async function fed(patient = true) {
-  const transport = new Fed(patient)
+  const transport = new PausableTransport(patient)
   const world = await over(transport, (connack) => transport.sink?.chunk(connack), { stats: true })
   return { world, transport, received: () => (world.client.stats().packetsReceived ?? 0) - 1 }
 }
@@ -147,8 +132,12 @@ it('five milliseconds of work over many small reads of one turn, too', async () 
 
 it.each([
   ['PUBACK', 0x40, 10_001],
+  ['PUBREC', 0x50, 10_001],
+  ['PUBREL', 0x62, 10_001],
+  ['PUBCOMP', 0x70, 10_001],
   ['PINGRESP', 0xd0, 10_001],
   ['SUBACK', 0x90, 100_001],
+  ['UNSUBACK', 0xb0, 100_001],
   ['DISCONNECT', 0xe0, 100_001],
   ['AUTH', 0xf0, 100_001],
 ])('%s above its cap is refused at the header, before its body came', async (_name, type, size) => {
@@ -214,4 +203,83 @@ it('while it has not left, messages that come in are taken and acknowledged all 
   expect(transport.written).toEqual([0x40, 2, 0, 9])
   expect(world.client.state).toBe('connected')
   world.client.destroy()
+})
+
+describe('a connection says that it holds', () => {
+  let connection: Connection
+  beforeEach(() => {
+    const { pump } = Connection.prototype
+    vi.spyOn(Connection.prototype, 'pump').mockImplementation(function (this: Connection) {
+      connection = this
+      pump.call(this)
+    })
+  })
+  afterEach(() => void vi.restoreAllMocks())
+
+  it('as much of a packet as came in, and nothing of it once the rest is there', async () => {
+    const world = await connected()
+    const before = connection.held
+    const bytes = encode({ type: 'suback', packetId: 1, reasonCodes: new Array(2000).fill(0) })
+    await world.sendBytes(bytes.subarray(0, 1500))
+    expect(connection.held - before).toBeGreaterThanOrEqual(1500)
+    expect(connection.held - before).toBeLessThan(16 * 1500)
+  })
+
+  it.each([
+    ['topics that are remembered', {}, 't'.repeat(900)],
+    ['topics under an alias', { topicAlias: 1 }, 'a'.repeat(2000)],
+  ])('%s', async (_name, properties, topic) => {
+    const world = await connected({ topicAliasMaximum: 5 })
+    const before = connection.held
+    await world.send(publish(topic, 'x', undefined, { properties }))
+    expect(connection.held - before).toBeGreaterThanOrEqual(topic.length)
+  })
+
+  it('what came in behind a message that has no room', async () => {
+    const options = { clientId: 'c', cleanStart: false, memoryBudget: 11_000 }
+    const world = await new World(options, {}, 1, (_index, open) => patient(open())).up(
+      willing(true),
+    )
+    const granted = world.client.listen('a', () => new Promise(() => undefined), { qos: 1 })
+    await world.settle()
+    await granted
+    await world.send(...times(20, (index) => publish('a', 'x'.repeat(3000), index + 1)))
+    expect(connection.held).toBeGreaterThan(15 * 3000)
+  })
+
+  it('what comes in behind a packet that is still to be judged, until it is', async () => {
+    const world = await connected()
+    const before = connection.held
+    const { reader } = connection
+    reader.hold(world)
+    for (const id of [1, 2, 3]) await world.send(publish('a', 'x'.repeat(1000), id))
+    expect(connection.held - before).toBeGreaterThan(3000)
+    reader.release(world)
+    expect(connection.held - before).toBeLessThan(1000)
+  })
+
+  it('output that has not left, but for large payloads, and never less than nothing', async () => {
+    const connections: SlowLink[] = []
+    const world: World = new World({ keepAlive: false }, {}, 1, () => {
+      connections.push(new SlowLink(world.clock, { rate: 1_000_000, kernel: 1 }, agreeable))
+      return connections[0] as SlowLink
+    })
+    await Promise.all([world.client.connect(), world.clock.advance(1000)])
+    const before = connection.held
+    world.client.post('a', new Uint8Array(40_000))
+    expect(connection.held - before).toBeLessThan(1000)
+    await world.clock.advance(1000)
+    expect(connection.held - before).toBeLessThan(100)
+    ;(connections[0] as SlowLink).rate = 0
+    for (let count = 0; count < 10; count++) world.client.post('a', new Uint8Array(1000))
+    expect(connection.held - before).toBeGreaterThan(10_000)
+    await world.settle()
+    expect(connection.held - before).toBeGreaterThan(10_000)
+    const settled = world.client.publish('a', new Uint8Array(3_000_000)).catch(() => undefined)
+    await world.settle()
+    expect(connection.held - before).toBeLessThan(30_000)
+    world.client.destroy()
+    await settled
+    expect(connection.held).toBeGreaterThanOrEqual(0)
+  })
 })

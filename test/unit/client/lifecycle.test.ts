@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../../src/client/options/index.js'
 import { accepting, agreeable, failure } from './harness.js'
 import { publish, quiet } from './incoming.js'
-import { type Behaviour, down, Rig, reconnect, refusing, welcoming } from './rig.js'
+import { type Behaviour, down, Rig, reconnect, refusing, rigged, welcoming } from './rig.js'
 import { settled } from './steps.js'
 
 type Act = (rig: Rig) => Promise<unknown>
@@ -28,44 +28,38 @@ const acts: Readonly<Record<string, Act>> = {
   destroy: async (rig) => rig.client.destroy(),
 }
 
-describe('the table of transitions', () => {
-  it.each([
-    ['connect, disconnect', 'connecting connected disconnecting'],
-    ['connect, destroy', 'connecting connected'],
-    ['connect that is refused', 'connecting'],
-    ['disconnect', ''],
-    ['destroy', ''],
-    ['drain', ''],
-    ['connect, cut, come back, drain', 'connecting connected reconnecting connected disconnecting'],
-    ['connect, cut, destroy', 'connecting connected reconnecting'],
-    ['connect, cut, disconnect', 'connecting connected reconnecting'],
-    ['connect, cut, stay away, disconnect', 'connecting connected reconnecting'],
-    ['connect, cut, stay away, drain', 'connecting connected reconnecting'],
-    [
-      'connect, server shuts down, come back, destroy',
-      'connecting connected reconnecting connected',
-    ],
-    ['connect, taken over', 'connecting connected'],
-    ['connect, force, destroy', 'connecting connected reconnecting connected'],
-    ['connect, disconnect, disconnect, destroy', 'connecting connected disconnecting'],
-  ])('%s: %s, each once', async (names, states) => {
-    const rig = new Rig()
-    for (const name of names.split(', ')) await acts[name]?.(rig)
-    const seen = rig.seen('state').map(({ state }) => state)
-    expect(seen).toEqual([...states.split(' ').filter(Boolean), 'closed'])
-    rig.client.destroy()
-    await rig.advance(2000)
-    expect(rig.clock.pending).toBe(0)
-    expect(rig.open).toBe(0)
-  })
+it.each([
+  ['connect, disconnect', 'connecting connected disconnecting'],
+  ['connect, destroy', 'connecting connected'],
+  ['connect that is refused', 'connecting'],
+  ['disconnect', ''],
+  ['destroy', ''],
+  ['drain', ''],
+  ['connect, cut, come back, drain', 'connecting connected reconnecting connected disconnecting'],
+  ['connect, cut, destroy', 'connecting connected reconnecting'],
+  ['connect, cut, disconnect', 'connecting connected reconnecting'],
+  ['connect, cut, stay away, disconnect', 'connecting connected reconnecting'],
+  ['connect, cut, stay away, drain', 'connecting connected reconnecting'],
+  ['connect, server shuts down, come back, destroy', 'connecting connected reconnecting connected'],
+  ['connect, taken over', 'connecting connected'],
+  ['connect, force, destroy', 'connecting connected reconnecting connected'],
+  ['connect, disconnect, disconnect, destroy', 'connecting connected disconnecting'],
+])('%s: %s, each once', async (names, states) => {
+  const rig = new Rig()
+  for (const name of names.split(', ')) await acts[name]?.(rig)
+  const seen = rig.seen('state').map(({ state }) => state)
+  expect(seen).toEqual([...states.split(' ').filter(Boolean), 'closed'])
+  rig.client.destroy()
+  await rig.advance(2000)
+  expect(rig.clock.pending).toBe(0)
+  expect(rig.open).toBe(0)
 })
 
 describe('the order of events', () => {
   it('a whole life', async () => {
-    const rig = await new Rig({ clientId: 'c', cleanStart: false }).up()
+    const rig = await rigged({ clientId: 'c', cleanStart: false }).up()
     rig.behave = (_host, dial) => (dial === 2 ? down : welcoming({}, dial === 3))
-    await rig.cut()
-    await rig.advance(3000)
+    await rig.cut(3000)
     await rig.goodbye(0x8b)
     await rig.advance(4000)
     await rig.finish()
@@ -78,10 +72,9 @@ describe('the order of events', () => {
   })
 
   it('reconnecting comes before the delay, dial right before dialling, both with the same attempt and endpoint', async () => {
-    const rig = await new Rig({}, { hosts: ['a', 'b'] }).up()
+    const rig = await rigged({}, { hosts: ['a', 'b'] }).up()
     rig.behave = () => down
-    await rig.cut()
-    await rig.advance(20_000)
+    await rig.cut(20_000)
     const [, ...dials] = rig.events.filter(({ type }) => type === 'dial')
     expect(dials.length).toBeGreaterThan(3)
     const waits = rig.events.flatMap(({ type, at, event }) => {
@@ -94,7 +87,6 @@ describe('the order of events', () => {
       .slice(1)
       .map(({ at, host }) => ({ at, event: { endpoint: `x://${host}` } }))
     expect(dials).toMatchObject(dialled)
-    await rig.finish()
   })
 
   it('dial comes after credentials() and right before the transport is opened', async () => {
@@ -105,7 +97,7 @@ describe('the order of events', () => {
       order.push('given')
       return {}
     }
-    const rig = new Rig({ credentials })
+    const rig = rigged({ credentials })
     rig.client.on('dial', () => order.push('dial'))
     rig.behave = () => {
       order.push('opened')
@@ -113,44 +105,21 @@ describe('the order of events', () => {
     }
     await rig.up()
     expect(order).toEqual(['credentials', 'given', 'dial', 'opened'])
-    await rig.finish()
-  })
-
-  it('after the end nothing comes: not from timers, not from the peer, not from calls', async () => {
-    for (const end of ['disconnect', 'destroy', 'taken over'] as const) {
-      const rig = await new Rig().up()
-      await acts[end]?.(rig)
-      const count = rig.events.length
-      for (const peer of rig.peers) {
-        peer.sendBytes('20 03 00 00 00')
-        peer.cut()
-      }
-      rig.client.destroy()
-      await rig.client.disconnect()
-      await failure(rig.client.connect())
-      await failure(rig.client.reconnect())
-      await rig.advance(1_000_000)
-      expect(rig.events).toHaveLength(count)
-    }
   })
 })
 
-describe('again and again', () => {
-  it('a thousand reconnects: the same timers and streams as after the first', async () => {
-    const options = { reconnect: { backoff: () => 10 }, clientId: 'c', cleanStart: false }
-    const rig = await new Rig(options).up()
-    rig.behave = () => welcoming({}, true)
-    const subscription = await settled(rig, rig.client.subscribe('a', { qos: 1 }))
-    const { pending } = rig.clock
-    for (let round = 0; round < 1000; round++) {
-      rig.peer.cut()
-      await rig.advance(10)
-    }
-    expect([rig.client.state, rig.dials.length, rig.open]).toEqual(['connected', 1001, 1])
-    expect([subscription.size, rig.clock.pending]).toEqual([0, pending])
-    await rig.finish()
-    expect(rig.clock.pending).toBe(0)
-  })
+it('a thousand reconnects: the same timers and streams as after the first', async () => {
+  const options = { reconnect: { backoff: () => 10 }, clientId: 'c', cleanStart: false }
+  const rig = await rigged(options).up()
+  rig.behave = () => welcoming({}, true)
+  const subscription = await settled(rig, rig.client.subscribe('a', { qos: 1 }))
+  const { pending } = rig.clock
+  for (let round = 0; round < 1000; round++) {
+    rig.peer.cut()
+    await rig.advance(10)
+  }
+  expect([rig.client.state, rig.dials.length, rig.open]).toEqual(['connected', 1001, 1])
+  expect([subscription.size, rig.clock.pending]).toEqual([0, pending])
 })
 
 /** What a program may call; each gives every promise that came of it, or throws. */
@@ -296,34 +265,30 @@ describe.each(places)('calls from %s', (place) => {
 
 describe('what a call from a callback comes to', () => {
   it('publish in disconnect waits for the next connection', async () => {
-    const rig = await new Rig({ clientId: 'c', cleanStart: false }).up()
+    const rig = await rigged({ clientId: 'c', cleanStart: false }).up()
     const receipts: Promise<unknown>[] = []
     rig.client.on('disconnect', () => receipts.push(rig.client.publish('t', 'later', { qos: 1 })), {
       once: true,
     })
-    await rig.cut()
-    await rig.advance(1000)
+    await rig.cut(1000)
     expect(await Promise.all(receipts)).toMatchObject([{ reasonCode: 0 }])
     expect(rig.peers.map((peer) => peer.all('publish').length)).toEqual([0, 1])
-    await rig.finish()
   })
 
   it('subscribe in connect, every time: one SUBSCRIBE for each', async () => {
-    const rig = new Rig({ clientId: 'c', cleanStart: false })
+    const rig = rigged({ clientId: 'c', cleanStart: false })
     rig.client.on('connect', () => void rig.client.subscription(`s/${rig.dials.length}`))
     await rig.up()
     rig.behave = () => welcoming({}, true)
-    await rig.cut()
-    await rig.advance(1000)
+    await rig.cut(1000)
     const subscribed = rig.peers.map((peer) =>
       peer.all('subscribe').flatMap(({ subscriptions }) => subscriptions),
     )
     expect(subscribed).toMatchObject([[{ filter: 's/1' }], [{ filter: 's/2' }]])
-    await rig.finish()
   })
 
   it('destroy in dial: nothing is sent, no stream stays', async () => {
-    const rig = new Rig()
+    const rig = rigged()
     rig.client.on('dial', () => rig.client.destroy())
     const connecting = failure(rig.client.connect())
     await rig.settle()
@@ -334,7 +299,7 @@ describe('what a call from a callback comes to', () => {
   })
 
   it.each(['reconnecting', 'serverdisconnect'] as const)('disconnect in %s', async (type) => {
-    const rig = await new Rig().up()
+    const rig = await rigged().up()
     rig.client.on(type, () => void quiet(rig.client.disconnect()))
     await (type === 'reconnecting' ? rig.cut() : rig.goodbye(0x8b))
     const ended = (): unknown[] => [rig.client.state, rig.clock.pending, rig.dials.length]
@@ -380,8 +345,7 @@ async function begin(rig: Rig, behaviour: Behaviour, wait = 0): Promise<void> {
 async function again(rig: Rig, behaviour: Behaviour): Promise<void> {
   await rig.up()
   rig.behave = () => behaviour
-  await rig.cut()
-  await rig.advance(1200)
+  await rig.cut(1200)
 }
 
 const ending = /^(reconnect force|setBrokers|disconnect|drain|destroy)/

@@ -149,16 +149,16 @@ export class Rig {
     return this
   }
 
-  /** The latest connection breaks. */
-  async cut(): Promise<void> {
+  /** The latest connection breaks, and then so much time passes. */
+  async cut(time = 0): Promise<void> {
     this.peer.cut()
     await this.settle()
+    if (time > 0) await this.advance(time)
   }
 
   /** It breaks, and a second later there is the next one. */
-  async again(): Promise<void> {
-    await this.cut()
-    await this.advance(1000)
+  again(): Promise<void> {
+    return this.cut(1000)
   }
 
   /** The server says goodbye. */
@@ -246,8 +246,7 @@ export async function lost(
 ): Promise<Rig> {
   const rig = await up(options, more)
   rig.behave = behave
-  await rig.cut()
-  await rig.advance(time)
+  await rig.cut(time)
   return rig
 }
 

@@ -81,6 +81,25 @@ export class StubTransport implements Transport {
   }
 }
 
+/** A transport in the hands of the test, which can be paused or not. */
+export class PausableTransport extends StubTransport {
+  readonly calls: string[] = []
+  readonly pause?: () => void
+
+  constructor(patient = true) {
+    super()
+    if (patient) this.pause = () => void this.calls.push('pause')
+  }
+
+  resume(): void {
+    this.calls.push('resume')
+  }
+
+  override close(): void {
+    this.destroy()
+  }
+}
+
 export class StubWorld {
   readonly clock = new VirtualClock()
   readonly stub = new StubTransport()

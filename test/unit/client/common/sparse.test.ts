@@ -44,14 +44,12 @@ describe('SparseMap', () => {
   })
 })
 
-describe('SparseSet', () => {
-  it('holds each value once, in the order in which it came', () => {
-    const set = new SparseSet<string>()
-    expect([set.size, set.has('a'), [...set]]).toEqual([0, false, []])
-    for (const value of ['b', 'a', 'b']) set.add(value)
-    expect([set.size, set.has('a'), [...set]]).toEqual([2, true, ['b', 'a']])
-    expect([set.delete('b'), set.delete('b'), [...set]]).toEqual([true, false, ['a']])
-    set.clear()
-    expect([set.size, [...set]]).toEqual([0, []])
-  })
+it('SparseSet holds each value once, in the order in which it came', () => {
+  const set = new SparseSet<string>()
+  expect([set.size, set.has('a'), [...set]]).toEqual([0, false, []])
+  for (const value of ['b', 'a', 'b']) set.add(value)
+  expect([set.size, set.has('a'), [...set]]).toEqual([2, true, ['b', 'a']])
+  expect([set.delete('b'), set.delete('b'), [...set]]).toEqual([true, false, ['a']])
+  set.clear()
+  expect([set.size, [...set]]).toEqual([0, []])
 })

@@ -1,9 +1,29 @@
-/** A store that fails and has written all the same, answers late, or was closed: nothing half done stays, and what is reported is so. */
+/** A store that fails, is full or damaged: nothing half done stays, what it holds is delivered, and what is reported is so. */
+
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import type { BaseClient } from '../../../../src/client/client.js'
+import {
+  decodePublish,
+  encodePublish,
+  putting,
+  SessionKeys,
+} from '../../../../src/client/durable/records.js'
 import { deferred } from '../../../../src/common/abort.js'
+import type { Queue } from '../../../../src/queue/index.js'
 import { memoryStore, type StoreOperation } from '../../../../src/store/index.js'
 import { MapStore } from '../../queue/rig.js'
-import { Device, fail, interrupted, interruptedEntries, outcome, puts, settled } from './rig.js'
+import { times } from '../harness.js'
+import {
+  Device,
+  fail,
+  interrupted,
+  interruptedEntries,
+  outcome,
+  puts,
+  settled,
+  url,
+} from './rig.js'
 
 /** Does what is asked for, and then says what `after` says. */
 class LateStore extends MapStore {
@@ -47,8 +67,7 @@ describe('a publish that could not be stored, and is there all the same', () => 
     expect(error).toMatchObject({ code: 'ERR_STORE', outcome: 'unknown' })
     expect(device.keys('o')).toHaveLength(1)
     store.mend()
-    await device.world.pass(1000)
-    await settled()
+    await device.pass(1000)
     expect([device.keys('o'), device.arrived]).toEqual([[], []])
   })
 
@@ -64,8 +83,7 @@ describe('a publish that could not be stored, and is there all the same', () => 
       most = Math.max(most, length)
     }
     await client.publish('out/1', 'one', { qos: 1 })
-    await device.world.pass(1000)
-    await settled()
+    await device.pass(1000)
     expect(most).toBeLessThan(8)
     expect([device.arrived, device.keys('o')]).toEqual([['one'], []])
   })
@@ -110,8 +128,7 @@ it('an entry whose publish failed before its queue was open leaves no record, ho
   const queue = await device.queue(client)
   await settled()
   device.map.before = () => undefined
-  await device.world.pass(2000)
-  await settled()
+  await device.pass(2000)
   expect([device.keys('o'), queue.size]).toEqual([[], 0])
 })
 
@@ -147,12 +164,10 @@ describe('acknowledgements', () => {
     await peer.publish('in/1', 'one', { qos: 2 })
     await settled()
     device.world.cut('device')()
-    await device.world.pass(2500)
-    await settled()
+    await device.pass(2500)
     expect([device.got('in pubrel 1').length, device.got('out pubcomp')]).toEqual([2, []])
     store.mend()
-    await device.world.pass(3000)
-    await settled()
+    await device.pass(3000)
     expect(device.got('out pubcomp')).toHaveLength(1)
   })
 })
@@ -236,5 +251,231 @@ describe('a store that the program has closed while it is in use', () => {
     await settled()
     await queue.close({ timeout: 2 ** 31 - 1 })
     expect(await end).not.toMatchObject({ outcome: 'not-sent' })
+  })
+})
+
+const sizeOf = (store: MapStore): number =>
+  [...store.content].reduce((sum, [key, { length }]) => sum + key.length + length, 0)
+
+/** How a store says that it is full: by the bytes that it would hold, or, as a quota does, to whatever is put. */
+const ways = {
+  'has a limit': (store: MapStore, operations: readonly StoreOperation[]) => {
+    const copy = store.copy()
+    for (const each of operations)
+      each.type === 'put' ? copy.content.set(each.key, each.value) : copy.content.delete(each.key)
+    return sizeOf(copy) > sizeOf(store)
+  },
+  'takes nothing but deletions': (_store: MapStore, operations: readonly StoreOperation[]) =>
+    puts(operations, ''),
+}
+
+/** A device that stored entries while it had no connection, until its store was full to the last byte. */
+async function full(qos: 1 | 2, way: keyof typeof ways) {
+  const texts = times(20, (at) => `${at} ${'x'.repeat(500)}`)
+  const device = await interruptedEntries({ qos }, { texts, times: 1 })
+  const { map } = device
+  for (const key of map.content.keys()) if (key.includes('/o/')) map.content.delete(key)
+  map.before = (operations) => ways[way](map, operations) && fail()
+  return { device, texts }
+}
+
+// The clock of the queue is a real one.
+async function drained(device: Device, queue: Queue): Promise<void> {
+  const size = async (): Promise<number> => {
+    await device.world.pass(1000)
+    return queue.size
+  }
+  await expect.poll(size, { timeout: 8000 }).toBe(0)
+}
+
+describe('a queue and its client in one store that is full', () => {
+  it.each([
+    ['has a limit', 1],
+    ['has a limit', 2],
+    ['takes nothing but deletions', 1],
+  ] as const)('and %s deliver what is in it at QoS %i', async (way, qos) => {
+    const { device, texts } = await full(qos, way)
+    const { queue } = await device.start()
+    await drained(device, queue)
+    expect([...device.arrived].sort()).toEqual([...texts].sort())
+    expect([queue.size, queue.bytes, device.left]).toEqual([0, 0, []])
+    device.map.before = () => undefined
+    await device.world.pass(1000)
+    await (await queue.publish('out/1', 'new', { qos })).delivered
+    await queue.close()
+  })
+
+  it('deliver also while a message comes in that cannot be stored', async () => {
+    const { device, texts } = await full(1, 'takes nothing but deletions')
+    await (await device.peer('other')).publish('in/1', 'comes in', { qos: 1 })
+    const { queue } = await device.start({ keepAlive: 10 })
+    await drained(device, queue)
+    expect([device.arrived.length, queue.size, device.seen]).toEqual([texts.length, 0, []])
+    device.map.before = () => undefined
+    await device.pass(2000)
+    expect([device.texts, device.events('connect').length]).toEqual([['comes in'], 2])
+  })
+})
+
+it.each([
+  ['once is stored before it is sent', () => false, [1]],
+  ['nor deletes anything waits', () => true, []],
+  ['for a second is sent', (operations: readonly StoreOperation[]) => puts(operations, '/o/'), [0]],
+] as const)(
+  'an entry at QoS 1 whose publish the store does not take %s',
+  async (_name, refuses, expected) => {
+    const device = await Device.opened()
+    const client = await device.client()
+    let attempts = 0
+    device.map.before = (operations) => {
+      if (attempts === 0 && !puts(operations, '/o/')) return
+      if (++attempts === 1 || refuses(operations)) fail()
+    }
+    const queue = await device.queue(client, { backoff: () => 1 })
+    const stored: number[] = []
+    device.onPacket = (packet) =>
+      packet.startsWith('out publish') && stored.push(device.keys('o').length)
+    await queue.publish('out/1', 'one', { qos: 1 })
+    // The queue has the time of the platform, the client one that is passed.
+    const progress = async (): Promise<boolean> => {
+      await device.world.pass(1000)
+      return expected.length === 0 ? attempts > 10 : device.arrived.length > 0
+    }
+    await expect.poll(progress).toBe(true)
+    expect([stored, device.arrived]).toEqual([expected, expected.map(() => 'one')])
+  },
+)
+
+describe('the payload of an entry', () => {
+  it.each([1, 2] as const)('at QoS %i is stored once, also for the next process', async (qos) => {
+    const text = 'x'.repeat(10_000)
+    const device = await interruptedEntries({ qos }, { texts: [text] })
+    expect(device.left).toHaveLength(2)
+    expect(sizeOf(device.map)).toBeLessThan(13_000)
+    const { queue } = await device.start()
+    await settled()
+    expect(device.got('out publish')[0]).toMatch(/^out publish \d+ dup$/)
+    expect([device.arrived, queue.size, device.left]).toEqual([[text], 0, []])
+  })
+
+  it('that is damaged is put aside with its publish, and the others go on', async () => {
+    const device = await interruptedEntries({ qos: 2 }, { texts: ['one', 'two', 'three'] })
+    const { content } = device.map
+    const record = content.get(
+      device.left.filter((key) => key.includes('/e/')).sort()[1] as string,
+    ) as Uint8Array
+    record[record.length - 1] = (record.at(-1) as number) ^ 1
+    const { queue } = await device.start()
+    await settled(40)
+    expect([device.arrived, queue.size, device.left]).toEqual([['one', 'three'], 0, []])
+  })
+})
+
+/** Written by the code of commit da455b4: publishes at each stage, a message that came in, entries, a dead letter. */
+const earlier = Object.entries<string>(
+  JSON.parse(readFileSync(new URL('earlier-store.json', import.meta.url), 'utf8')),
+).map(([key, value]) => [key, Uint8Array.from(Buffer.from(value, 'hex'))] as const)
+
+/** A device with that store, and a session at the broker. */
+async function holding(): Promise<Device> {
+  const device = await Device.opened()
+  const session = { clientId: 'device', cleanStart: false, sessionExpiryInterval: 300 }
+  await (await device.world.connect(url, session)).disconnect()
+  device.store = new MapStore(new Map(earlier.map(([key, value]) => [key, value.slice()])))
+  return device
+}
+
+const lettersOf = (device: Device, client: BaseClient): Promise<Queue> =>
+  device.queue(client, { name: 'letters', deadLetterStore: device.store })
+
+describe('records of publishes as they were before, with their payload', () => {
+  it('are read, also for an entry of a queue', async () => {
+    const device = await interruptedEntries({ qos: 2 })
+    const { content } = device.map
+    const [entry] = device.left.filter((key) => key.includes('/e/')) as [string]
+    const body = encodePublish({
+      stage: 'sent',
+      onSessionLost: undefined,
+      taken: 0,
+      link: { key: entry },
+      packet: { topic: 'out/1', qos: 2, retain: false, packetId: 7, properties: undefined },
+      payload: new TextEncoder().encode('one'),
+      strikes: 0,
+    })
+    expect(Buffer.from(body).toString('hex')).toBe(
+      `00000000000000000000001c${Buffer.from(entry).toString('hex')}340d00056f75742f310007006f6e65`,
+    )
+    for (const key of device.keys('o')) content.delete(key)
+    type Put = Extract<StoreOperation, { type: 'put' }>
+    const put = putting(new SessionKeys('device').publish(9), body) as Put
+    content.set(put.key, put.value)
+    expect(decodePublish(put.value)).toMatchObject({
+      stage: 'sent',
+      payload: new TextEncoder().encode('one'),
+      length: 15,
+    })
+    const { queue } = await device.start()
+    await settled()
+    expect(device.got('out publish')).toEqual(['out publish 7 dup'])
+    expect([device.arrived, queue.size, device.left]).toEqual([['one'], 0, []])
+  })
+
+  it('are read with all that an earlier version has left in a store', async () => {
+    const device = await holding()
+    const { client, queue } = await device.start()
+    await settled(40)
+    const recovered = { outbound: 5, inbound: 1 }
+    expect(device.events('connect')).toMatchObject([{ recovered, sessionPresent: true }])
+    expect(device.arrived).toEqual(['session 2', 'session 1', 'queue 2', 'queue 1'])
+    expect(device.events('recovered')).toMatchObject(Array(5).fill({ error: undefined }))
+    const letters = await lettersOf(device, client)
+    expect(await letters.deadLetters?.replay()).toBe(1)
+    await settled(40)
+    expect(device.arrived.at(-1)).toBe('letter')
+    expect([queue.size, queue.bytes, letters.size]).toEqual([0, 0, 0])
+    expect([device.left, device.events('storecorrupt')]).toEqual([[], []])
+  })
+})
+
+describe('one bit that is flipped in a store with sessions, entries and dead letters,', () => {
+  const texts = ['session 1', 'session 2', 'queue 1', 'queue 2', 'letter']
+  const places = ['the version', 'the checksum', 'the body', 'the last byte'] as const
+  const cases = earlier.flatMap(([key]) => places.map((place) => [place, key] as const))
+
+  it.each(cases)('in %s of %s', async (place, key) => {
+    const holders = (text: string): readonly string[] =>
+      earlier.filter(([, value]) => Buffer.from(value).includes(text)).map(([name]) => name)
+    const device = await holding()
+    const record = device.map.content.get(key) as Uint8Array
+    const at = {
+      'the version': 0,
+      'the checksum': 2,
+      'the body': Math.floor((record.length + 5) / 2),
+      'the last byte': record.length - 1,
+    }[place]
+    record[at] = (record[at] as number) ^ (place === 'the body' ? 0x10 : 1)
+    const { client, queue } = await device.start()
+    const letters = await lettersOf(device, client)
+    const corrupt: string[] = []
+    for (const each of [queue, letters]) each.on('storecorrupt', (event) => corrupt.push(event.key))
+    await letters.deadLetters?.replay()
+    await device.world.pass(60_000)
+    await settled(40)
+    corrupt.push(...(device.events('storecorrupt') as { key: string }[]).map((event) => event.key))
+    // What another record holds as well is not lost.
+    expect([...device.arrived].sort()).toEqual(
+      texts.filter((text) => holders(text).some((name) => name !== key)).sort(),
+    )
+    expect(corrupt).toContain(key)
+    expect([queue.size, queue.bytes, letters.size, letters.bytes]).toEqual([0, 0, 0, 0])
+    await queue.close()
+    await letters.close()
+    await client.disconnect()
+    const count = device.arrived.length
+    const next = await device.start()
+    await device.world.pass(60_000)
+    await settled(40)
+    // Where the entry was damaged, the end of its publish is kept until then.
+    expect([next.queue.size, device.arrived.length, device.left]).toEqual([0, count, []])
   })
 })

@@ -67,6 +67,18 @@ export class Device {
     return peer
   }
 
+  /** A device with its peer, and its first process. */
+  static async started(options?: ClientOptions) {
+    const device = await Device.opened()
+    return { device, ...(await device.start(options)) }
+  }
+
+  /** Lets so much time pass, and all that follows from it. */
+  async pass(milliseconds: number): Promise<void> {
+    await this.world.pass(milliseconds)
+    await settled()
+  }
+
   /** A client that has not connected. */
   made(options: ClientOptions = {}): BaseClient {
     const { Client } = this.world

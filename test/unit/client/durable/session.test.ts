@@ -22,8 +22,7 @@ const presence = (device: Device): boolean[] =>
 
 describe('publishes', () => {
   it('are stored before they are sent, and forgotten after their acknowledgement', async () => {
-    const device = await Device.opened()
-    const { client } = await device.start()
+    const { device, client } = await Device.started()
     const sent: string[][] = []
     device.onPacket = (packet) => packet.startsWith('out publish') && sent.push(device.keys('o'))
     await client.publish('out/1', 'one', { qos: 1 })
@@ -33,8 +32,7 @@ describe('publishes', () => {
   })
 
   it('of one turn are one write, and so are their acknowledgements', async () => {
-    const device = await Device.opened()
-    const { client } = await device.start()
+    const { device, client } = await Device.started()
     await settled()
     const before = device.map.batches
     await Promise.all(numbers(50).map((text) => client.publish('out/1', text, { qos: 1 })))
@@ -163,8 +161,7 @@ describe('publishes', () => {
 
 describe('the caller', () => {
   it('hears ERR_STORE when its publish cannot be stored: nothing of it is sent, and the client goes on', async () => {
-    const device = await Device.opened()
-    const { client } = await device.start()
+    const { device, client } = await Device.started()
     const isLarge = (each: StoreOperation): boolean =>
       each.type === 'put' && new TextDecoder().decode(each.value).includes('large')
     device.map.before = (operations) => operations.some(isLarge) && fail()
@@ -180,8 +177,7 @@ describe('the caller', () => {
   })
 
   it('may write over its payload once it has an answer, while the store is slow', async () => {
-    const device = await Device.opened()
-    const { client } = await device.start()
+    const { device, client } = await Device.started()
     const payload = new TextEncoder().encode('one')
     const abort = new AbortController()
     const published = outcome(client.publish('out/1', payload, { qos: 1, signal: abort.signal }))
@@ -193,8 +189,7 @@ describe('the caller', () => {
   })
 
   it('may not open one session twice in a process, and may open another in the same store', async () => {
-    const device = await Device.opened()
-    const { client } = await device.start()
+    const { device, client } = await Device.started()
     const locked = { code: 'ERR_STORE_LOCKED', option: 'store' }
     await expect(device.client()).rejects.toMatchObject(locked)
     await device.client({ clientId: 'other' })
@@ -354,8 +349,7 @@ describe('incoming messages', () => {
     await peer.publish('in/1', 'one', { qos: 1 })
     await settled()
     expect(device.keys('i')).toHaveLength(1)
-    await device.world.pass(100_000)
-    await settled()
+    await device.pass(100_000)
     expect(device.keys('i')).toEqual([])
   })
 
@@ -383,8 +377,7 @@ describe('incoming messages', () => {
     await settled()
     expect([device.seen, device.got('out puback')]).toEqual([[], []])
     device.map.before = () => undefined
-    await device.world.pass(1000)
-    await settled()
+    await device.pass(1000)
     expect([device.texts, client.state]).toEqual([['one'], 'connected'])
     expect(device.events('error')).toMatchObject([{ error: { code: 'ERR_STORE' } }])
   })

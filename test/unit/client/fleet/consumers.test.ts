@@ -239,26 +239,20 @@ describe('unsubscribe()', () => {
     expect(unsubscribes(world)).toBeGreaterThanOrEqual(2)
   })
 
-  it('where another reader on this client has the same share, it ends here only', async () => {
-    const { world, jobs } = await joined()
-    const other = await world.client.subscribe(filter, { qos: 1 })
-    const reading = read(jobs)
-    await settled(world, jobs.unsubscribe())
-    expect([unsubscribes(world), reading.end.state]).toEqual([0, 'done'])
-    await world.send(publish('a', 'x', 1))
-    expect(taken(other).text()).toBe('x')
-  })
-
-  it('one that stopped reading leaves the share that another reader took over alone', async () => {
-    const { world, jobs } = await joined()
-    jobs.detach()
-    const other = await world.client.subscribe(filter, { qos: 1 })
-    await jobs.unsubscribe()
-    await jobs.drain()
-    expect(unsubscribes(world)).toBe(0)
-    await world.send(publish('a', 'x', 1))
-    expect(taken(other).text()).toBe('x')
-  })
+  it.each(['reads', 'stopped reading'])(
+    'where another reader on this client has the same share, it ends here only: one that %s',
+    async (what) => {
+      const { world, jobs } = await joined()
+      if (what === 'stopped reading') jobs.detach()
+      const other = await world.client.subscribe(filter, { qos: 1 })
+      const reading = what === 'reads' ? read(jobs) : undefined
+      await settled(world, jobs.unsubscribe())
+      await jobs.drain()
+      expect([unsubscribes(world), reading?.end.state ?? 'done']).toEqual([0, 'done'])
+      await world.send(publish('a', 'x', 1))
+      expect(taken(other).text()).toBe('x')
+    },
+  )
 
   it('a share that is joined again meanwhile is another one', async () => {
     const { world, jobs } = await joined({}, agreeable)

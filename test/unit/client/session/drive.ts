@@ -27,18 +27,14 @@ const kinds = {
   suback: 'subscribe',
   unsuback: 'unsubscribe',
 } as const
-const verdicts = new Map([
-  ...([
-    [UNKNOWN, 'ignored'],
-    [DONE, 'done'],
-    [RELEASED, 'released'],
-    [CLEARED, 'cleared'],
-  ] as const),
-  ...([
-    [FAULT, 'fault'],
-    [REPEAT, 'repeat'],
-  ] as const),
-] as const) as ReadonlyMap<number, string>
+const verdicts = new Map<number, string>([
+  [UNKNOWN, 'ignored'],
+  [DONE, 'done'],
+  [RELEASED, 'released'],
+  [CLEARED, 'cleared'],
+  [FAULT, 'fault'],
+  [REPEAT, 'repeat'],
+])
 
 /** The calls of a script. */
 const calls: Record<
@@ -246,22 +242,11 @@ export class Driven extends Session {
 /** A CONNECT as the client would send it. */
 export function connectPacket(fields: Partial<ConnectPacket> = {}): ConnectPacket {
   return {
-    ...{
-      type: 'connect',
-      protocolName: 'MQTT',
-      protocolVersion: 5,
-      cleanStart: true,
-      keepAlive: 30,
-      clientId: 'me',
-    },
-    ...{
-      will: undefined,
-      username: undefined,
-      password: undefined,
-      properties: { topicAliasMaximum: 10 },
-    },
+    ...{ type: 'connect', protocolName: 'MQTT', protocolVersion: 5, cleanStart: true },
+    ...{ keepAlive: 30, clientId: 'me', will: undefined, username: undefined, password: undefined },
+    properties: { topicAliasMaximum: 10 },
     ...fields,
-  } as ConnectPacket
+  }
 }
 
 /** A CONNACK with reason code 0, unless the fields say otherwise. */
