@@ -372,8 +372,9 @@ export class MergedSubscription implements GroupSubscription {
   }
 
   async unsubscribe(): Promise<void> {
-    // What is buffered can still be read.
+    // Without any member left, readers would wait for one.
     this.#over()
+    this.#merge.complete()
     await this.#merge.leave(({ from }) => from.unsubscribe())
   }
 
