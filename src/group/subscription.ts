@@ -372,7 +372,7 @@ export class MergedSubscription implements GroupSubscription {
   }
 
   async unsubscribe(): Promise<void> {
-    // Without any member left, readers would wait for one.
+    // A running loop still reads what is buffered. No member comes any more.
     this.#over()
     this.#merge.complete()
     await this.#merge.leave(({ from }) => from.unsubscribe())
