@@ -372,8 +372,9 @@ export class MergedSubscription implements GroupSubscription {
   }
 
   async unsubscribe(): Promise<void> {
-    // What is buffered can still be read.
+    // A running loop still reads what is buffered. No member comes any more.
     this.#over()
+    this.#merge.complete()
     await this.#merge.leave(({ from }) => from.unsubscribe())
   }
 

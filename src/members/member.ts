@@ -137,7 +137,9 @@ export class Member<C extends MemberClient = MemberClient> {
         .publish(topic, payload, queues && !this.up ? { offline: 'queue', ...options } : options)
         .then(
           (receipt) => {
-            this.#answered()
+            // At QoS 0 there is no answer: it was only written.
+            if (receipt?.packetId === undefined) this.#settled()
+            else this.#answered()
             return receipt
           },
           (error) => {

@@ -57,7 +57,10 @@ export class PoolConnections {
   readonly #ended = new Map<Member, Ended>()
   /** No number is given twice, but to the replacement of one that has ended. */
   #next = 1
+  /** None is replaced any more: the pool was ended, or all have ended. */
   #over = false
+  /** The pool was ended: no end is reported any more. */
+  #stopped = false
 
   constructor(
     make: MakeClient,
@@ -100,15 +103,9 @@ export class PoolConnections {
 
   /** Ends all of them, those that leave too. @throws MqttError as `end` of the members */
   end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
-    this.stop()
+    this.#stopped = true
+    this.#stop()
     return this.members.end(how, options)
-  }
-
-  /** None is replaced any more. */
-  stop(): void {
-    this.#over = true
-    for (const { cancel } of this.#ended.values()) cancel()
-    this.#ended.clear()
   }
 
   #put(n: number, attempt: number): Member<PooledClient> {
@@ -130,9 +127,10 @@ export class PoolConnections {
   }
 
   #handleEnded(member: Member<PooledClient>, n: number, attempt: number): void {
-    if (this.#over || this.members.get(member.name) !== member) return
-    const last = this.members.all.every(({ client }) => client.state === 'closed')
-    if (last) this.stop()
+    if (this.#stopped || this.members.get(member.name) !== member) return
+    // Several may end at once: then each is the last.
+    const last = this.#over || this.members.all.every(({ client }) => client.state === 'closed')
+    if (last) this.#stop()
     else this.#replaceLater(member, n, attempt)
     this.#host.handleEnded(member, last)
   }
@@ -152,6 +150,12 @@ export class PoolConnections {
     }, delay)
     const ended: Ended = { member, n, attempt, due: false, cancel }
     this.#ended.set(member, ended)
+  }
+
+  #stop(): void {
+    this.#over = true
+    for (const { cancel } of this.#ended.values()) cancel()
+    this.#ended.clear()
   }
 
   // Where none is up, a new one would not fare better: it waits until another one is.

@@ -303,7 +303,7 @@ class PublisherPool implements Pool {
     const { name, error } = member
     if (last) {
       this.#state = 'ended'
-      this.#failure = error
+      this.#failure ??= error
       this.#closed.resolve(error)
     }
     this.#handleChange()

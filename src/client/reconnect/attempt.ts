@@ -5,7 +5,7 @@
  * It results in a connection or a typed error, and leaves no socket, timer or listener behind.
  */
 
-import { within } from '../../common/abort.js'
+import { silent, within } from '../../common/abort.js'
 import { assertNone, optionError } from '../../common/schema.js'
 import { MqttError, type MqttErrorCode } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
@@ -182,11 +182,9 @@ async function dial(
   try {
     return await within(opening, signal)
   } catch (error) {
-    // A transport that opens too late is destroyed.
-    opening.then(
-      (late) => late.destroy(),
-      () => undefined,
-    )
+    // A transport that opens too late is destroyed. By now an error of it, or a result that is no
+    // transport, concerns no call.
+    silent(opening.then((late) => late.destroy()))
     throw error
   }
 }

@@ -6,7 +6,8 @@ import { MqttError } from '../../../src/errors.js'
 import { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
-import { accepting, agreeable, connected, failure, pairOn, World } from './harness.js'
+import { accepting, agreeable, coded, connected, failure, pairOn, World } from './harness.js'
+import { unhandledIn } from './unhandled.js'
 
 const field = (value: string | readonly number[]): number[] => {
   const bytes = typeof value === 'string' ? [...Buffer.from(value)] : [...value]
@@ -92,6 +93,19 @@ it('connectTimeout bounds a dial that never opens; a stream that opens too late 
   await world.settle()
   expect(world.peer.ended).toBeDefined()
   expect([world.peer.bytes, world.clock.pending]).toEqual([[], 0])
+})
+
+it.each([
+  ['nothing', undefined],
+  ['a transport that cannot be destroyed', { destroy: () => Promise.reject(new Error('stuck')) }],
+])('a dial that was given up may end with %s: no rejection is unhandled', async (_what, late) => {
+  let open: (late: unknown) => void = () => undefined
+  const world = new World({}, {}, 1, () => new Promise((resolve) => (open = resolve as never)))
+  const connecting = failure(world.client.connect())
+  await world.settle()
+  world.client.destroy()
+  expect(await connecting).toMatchObject({ code: 'ERR_CLOSED' })
+  expect(await unhandledIn(() => open(late))).toEqual([])
 })
 
 it('credentialsTimeout, 30 s by default, bounds credentials() that never answer', async () => {

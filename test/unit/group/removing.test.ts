@@ -108,6 +108,19 @@ describe('a member that was removed', () => {
     expect(await Promise.all([left.done, detached.done, waiting])).toEqual(Array(3).fill(undefined))
   })
 
+  it('was the last: a subscription that is left ends, for who waits and for who asks later', async () => {
+    const subscription = await group.subscribe('t')
+    const loop = (async () => {
+      for await (const _ of subscription);
+    })()
+    const unread = await group.subscribe('t')
+    for (const name of ['a', 'b']) await group.remove(name)
+    await subscription.unsubscribe()
+    await rig.world.until(loop)
+    await unread.unsubscribe()
+    expect(await rig.world.until(unread.next())).toBeUndefined()
+  })
+
   it('may have been the last: what reads on all waits for the next one', async () => {
     const seen: string[] = []
     const note = ({ member }: { readonly member: string }): void => void seen.push(member)

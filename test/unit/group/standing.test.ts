@@ -158,6 +158,15 @@ describe('a member that is down', () => {
     expect(group.member('b')).toMatchObject({ inFlight: 1, healthy: false, state: 'connected' })
   })
 
+  it('took what has no answer: it does not answer still', async () => {
+    const group = await rig.up(['a', 'b'], { stalledAfter: 30 })
+    rig.hushed.add('b')
+    void group.publish('t', 'x', { qos: 1 })
+    await rig.world.pass(30)
+    await group.publish('t', 'x', { qos: 0 })
+    expect(group.member('b')).toMatchObject({ inFlight: 1, healthy: false })
+  })
+
   it('two that do not answer are disconnected at the same time', async () => {
     const group = await rig.up(['a', 'b'])
     for (const name of ['a', 'b']) rig.hushed.add(name)

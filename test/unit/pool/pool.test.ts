@@ -401,6 +401,16 @@ it('drain() waits for a connection, and no longer than its timeout', async () =>
   expect([await sent, world.now() - since, pool.state]).toEqual(['ERR_CLOSED', 3000, 'closed'])
 })
 
+it('reports each of the connections that end for good at the same time', async () => {
+  const pool = await upPool({ size: 3, options: { reconnect: false } })
+  const ended: string[] = []
+  pool.on('error', ({ member }) => ended.push(member))
+  world.cut()
+  await world.pass(1)
+  expect([ended, pool.state]).toEqual([['pub-1', 'pub-2', 'pub-3'], 'closed'])
+  expect(await pool.closed).toBe(pool.members()[0]?.error)
+})
+
 it('replaces a connection that has ended for good while another one is up, later and later', async () => {
   const pool = makePool({ size: 2, clientId: 'p' })
   const ends: [string, string | undefined, number][] = []
