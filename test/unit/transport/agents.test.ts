@@ -15,8 +15,8 @@ import { type Broker, startAedes, type TransportName } from '../../real/brokers.
 import { eventually, take, within } from '../../real/waiting.js'
 import { hasOpenssl, issue, selfSigned } from '../../support/certificates.js'
 import { pause } from '../../support/pausing.js'
-import { duplexPair } from './duplex-pair.js'
 import { proxies, type RunningProxy, startOddProxy } from './proxies.js'
+import { duplexPair } from './rig.js'
 
 const transports = [
   'TCP',

@@ -11,9 +11,7 @@ import { within } from '../../real/waiting.js'
 import { pause } from '../../support/pausing.js'
 import { listening } from '../../support/servers.js'
 import { type Pair, transportContract } from './contract.js'
-import { duplexPair } from './duplex-pair.js'
-import { pattern, Recorder } from './recorder.js'
-import { failure, never, openedOver } from './targets.js'
+import { duplexPair, failure, never, openedOver, pattern, Recorder } from './rig.js'
 
 transportContract({
   name: 'duplex in memory',

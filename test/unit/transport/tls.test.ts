@@ -21,8 +21,7 @@ import {
 import { pause } from '../../support/pausing.js'
 import { listening } from '../../support/servers.js'
 import { transportContract } from './contract.js'
-import { pattern, Recorder } from './recorder.js'
-import { dialledPair, failure, never, opened, target } from './targets.js'
+import { dialledPair, failure, never, opened, pattern, Recorder, target } from './rig.js'
 
 const possible = hasOpenssl() || process.env['CI'] !== undefined
 if (!possible) console.warn('The TLS tests need openssl, which is not here: they are left out')
