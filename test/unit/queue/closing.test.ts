@@ -4,7 +4,6 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import { deferred } from '../../../src/common/abort.js'
 import type { MqttError } from '../../../src/errors.js'
 import { openQueue } from '../../../src/queue/index.js'
-import type { StoreEntry, StoreRange } from '../../../src/store/base/store.js'
 import {
   accepting,
   fail,
@@ -64,13 +63,9 @@ it('what is still being stored when it is called is published afterwards, howeve
   store.batch = (operations) => written.promise.then(() => batch(operations))
   const publishes = Promise.all(['1', '2'].map((text) => queue.publish('a', text)))
   await settled()
-  const entries = store.entries.bind(store)
   let reads = 0
   // `clear` reads at once, and what goes on behind it later.
-  store.entries = async function* (range) {
-    if (reads++ > 0) await read.promise
-    yield* entries(range)
-  }
+  store.reading = () => reads++ > 0 && read.promise
   expect(await queue.clear()).toBe(0)
   await settled()
   written.resolve()
@@ -130,14 +125,10 @@ it.each(['damaged', 'gone'])('a publish that waits is let in where entries are %
   if (how === 'gone') content.delete(last)
   else content.set(last, new Uint8Array(40))
   const read = deferred<void>()
-  class SlowStore extends MapStore {
-    override async *entries(range: StoreRange = {}): AsyncIterableIterator<StoreEntry> {
-      if (range.gt?.endsWith('1024')) await read.promise
-      yield* super.entries(range)
-    }
-  }
+  const store = new MapStore(content)
+  store.reading = ({ gt }) => gt?.endsWith('1024') && read.promise
   const { queue } = await opened({
-    store: new SlowStore(content),
+    store,
     publisher: accepting(),
     maxBytes: 60_000,
     overflow: 'wait',
@@ -300,19 +291,14 @@ it('writes nothing after it was closed, also where a damaged entry is being read
   const damaged = entryKeys[1089] as string
   content.set(damaged, new Uint8Array(40))
   const [reading, goOn] = [deferred<void>(), deferred<void>()]
-  class SlowStore extends MapStore {
-    override async *entries(range: StoreRange = {}): AsyncIterableIterator<StoreEntry> {
-      for await (const row of super.entries(range)) {
-        if (row[0] === damaged) {
-          reading.resolve()
-          await goOn.promise
-        }
-        yield row
-      }
-    }
+  const store = new MapStore(content)
+  store.reading = ({ gt }) => {
+    if (!gt?.endsWith('1024')) return undefined
+    reading.resolve()
+    return goOn.promise
   }
-  const { store, queue } = await opened({
-    store: new SlowStore(content),
+  const { queue } = await opened({
+    store,
     publisher: accepting(),
     maxEntries: 2000,
   })

@@ -460,7 +460,10 @@ describe('a queue that is opened again', () => {
     publisher = new FakePublisher()
     publisher.answer = (call) => call.accept()
     await open()
+    const told: string[] = []
+    queue.on('storecorrupt', ({ key }) => told.push(key))
     await vi.advanceTimersByTimeAsync(10)
+    expect(told).toHaveLength(2)
     expect(publisher.texts).toEqual(['0', '2'])
     expect(queue.size).toBe(0)
     expect([...store.content.keys()].filter((key) => key.startsWith('x/'))).toHaveLength(2)

@@ -146,20 +146,6 @@ it('drop-oldest: gives up the oldest of those that come at once, and never the n
 })
 
 describe('what is told', () => {
-  it('of damage that openQueue() itself found', async () => {
-    publisher.online = false
-    await open()
-    await queue.publish('a', '1')
-    await queue.close({ timeout: 0 })
-    const [damaged] = store.entryKeys as [string]
-    store.content.set(damaged, new Uint8Array(9))
-    await open()
-    const told: string[] = []
-    queue.on('storecorrupt', ({ key }) => told.push(key))
-    await vi.advanceTimersByTimeAsync(1)
-    expect(told).toEqual([damaged])
-  })
-
   it('of a store that fails is one error a second, however many entries wait for it', async () => {
     await open()
     const errors: unknown[] = []

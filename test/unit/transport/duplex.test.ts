@@ -13,21 +13,17 @@ import { listening } from '../../support/servers.js'
 import { type Pair, transportContract } from './contract.js'
 import { duplexPair, failure, never, openedOver, pattern, Recorder } from './rig.js'
 
-transportContract({
-  name: 'duplex in memory',
-  pair: async (): Promise<Pair> => {
-    const [one, two] = duplexPair()
-    return { a: duplexTransport(one), b: duplexTransport(two), cleanup: () => undefined }
-  },
-})
-
-transportContract({
-  name: 'duplex in memory that takes a byte at a time',
-  pair: async (): Promise<Pair> => {
-    const [one, two] = duplexPair(1)
-    return { a: duplexTransport(one), b: duplexTransport(two), cleanup: () => undefined }
-  },
-})
+for (const [name, highWaterMark] of [
+  ['', undefined],
+  [' that takes a byte at a time', 1],
+] as const)
+  transportContract({
+    name: `duplex in memory${name}`,
+    pair: async (): Promise<Pair> => {
+      const [one, two] = duplexPair(highWaterMark)
+      return { a: duplexTransport(one), b: duplexTransport(two), cleanup: () => undefined }
+    },
+  })
 
 const escaped: unknown[] = []
 const note = (error: unknown): void => void escaped.push(error)
