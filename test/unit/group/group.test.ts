@@ -188,13 +188,11 @@ describe('broadcast', () => {
 
   it('fulfils if one takes it, and reports the others as not connected', async () => {
     const group = await rig.up(['eu', 'us'])
-    rig.cut('us')
-    await rig.world.pass(1)
+    await rig.lose('us')
     expect((await group.publish('t', 'x', { qos: 1 })).members).toMatchObject({
       us: { status: 'rejected', reason: { code: 'ERR_NOT_CONNECTED' } },
     })
-    rig.cut('eu')
-    await rig.world.pass(1)
+    await rig.lose('eu')
     const none = group.publish('t', 'x', { qos: 1 })
     const reason = { code: 'ERR_NOT_CONNECTED' }
     await expect(none).rejects.toMatchObject({
@@ -222,8 +220,7 @@ describe('broadcast', () => {
 
   it("queues for those that are not connected under offline: 'queue', from memory of its own", async () => {
     const group = await rig.up(['eu', 'us'], { offline: 'queue' })
-    const mend = rig.cut('us')
-    await rig.world.pass(1)
+    const mend = await rig.lose('us')
     const bytes = new TextEncoder().encode('mine')
     const receipt = await group.publish('t', bytes, { qos: 1 })
     bytes.fill(0x21)
@@ -335,13 +332,10 @@ describe('one member for each publish', () => {
     const group = await rig.up(['a', 'b', 'c'], { routing: 'round-robin' })
     for (let count = 0; count < 6; count++) await group.publish('t', String(count), { qos: 1 })
     expect(rig.arrived).toEqual({ a: ['t 0', 't 3'], b: ['t 1', 't 4'], c: ['t 2', 't 5'] })
-    rig.cut('b')
-    await rig.world.pass(1)
+    await rig.lose('b')
     for (let count = 6; count < 10; count++) await group.publish('t', String(count), { qos: 1 })
     expect([rig.arrived['a']?.length, rig.arrived['c']?.length]).toEqual([4, 4])
-    rig.cut('a')
-    rig.cut('c')
-    await rig.world.pass(1)
+    await rig.lose('a', 'c')
     await expect(group.publish('t', 'x')).rejects.toMatchObject({
       code: 'ERR_NO_HEALTHY_PUBLISHERS',
       message: expect.stringContaining('b: '),
@@ -355,8 +349,7 @@ describe('one member for each publish', () => {
     await rig.world.pass(1)
     const counts = Object.values(rig.arrived).map((texts) => texts.length)
     expect(counts.sort()).toEqual(routing === 'hash' ? [0, 2] : [1, 1])
-    for (const name of ['a', 'b']) rig.cut(name)
-    await rig.world.pass(1)
+    await rig.lose('a', 'b')
     expect(group.post('t', '3')).toBe(false)
   })
 
@@ -388,8 +381,7 @@ describe('one member for each publish', () => {
     const held = topics.filter((topic) => owner.get(topic) === 'b')
     const stuck = group.publish(held[0] as string, '2', { qos: 1 })
     await rig.world.pass(1)
-    const mend = rig.cut('b')
-    await rig.world.pass(1)
+    const mend = await rig.lose('b')
     const next = group.publish(held[0] as string, '3', { qos: 1 })
     const elsewhere = await group.publish(held[1] as string, '2', { qos: 1 })
     expect(Object.keys(elsewhere.members)).not.toEqual(['b'])

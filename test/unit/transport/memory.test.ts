@@ -2,6 +2,7 @@
 
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import {
   createMemoryHub,
   type MemoryOptions,
@@ -27,33 +28,6 @@ function subject(name: string, options: MemoryOptions) {
 subject('memory', {})
 subject('memory, in place', { delivery: 'buffer' })
 subject('memory, split and late', { split: 50_021, latency: 2 })
-
-/** A schedule that runs only when told, in order of time. */
-function virtualTime() {
-  let now = 0
-  let tasks: { at: number; callback: () => void }[] = []
-  const schedule: Schedule = (callback, delay) => {
-    const task = { at: now + delay, callback }
-    tasks.push(task)
-    return () => {
-      tasks = tasks.filter((other) => other !== task)
-    }
-  }
-  async function advance(time: number): Promise<void> {
-    const end = now + time
-    for (;;) {
-      const next = tasks.filter(({ at }) => at <= end).sort((one, other) => one.at - other.at)[0]
-      if (!next) break
-      tasks = tasks.filter((task) => task !== next)
-      now = next.at
-      next.callback()
-      await Promise.resolve()
-      await Promise.resolve()
-    }
-    now = end
-  }
-  return { schedule, advance, pending: () => tasks.length }
-}
 
 afterEach(() => vi.unstubAllGlobals())
 
@@ -127,25 +101,26 @@ describe('memory knobs', () => {
   })
 
   it('latency goes through the given schedule, and the stream is pipelined', async () => {
-    const { schedule, advance, pending } = virtualTime()
+    const clock = new VirtualClock()
+    const schedule: Schedule = (callback, delay) => clock.setTimer(callback, delay)
     const [a, b] = memoryPair({ latency: 100, schedule })
     const from = new Recorder(a).open()
     const to = new Recorder(b).open()
     await Promise.resolve()
     from.write(pattern(10))
-    await advance(60)
+    await clock.advance(60)
     from.write(pattern(20))
-    await advance(39)
+    await clock.advance(39)
     expect(to.length).toBe(0)
-    await advance(1)
+    await clock.advance(1)
     expect(to.length).toBe(10)
-    await advance(59)
+    await clock.advance(59)
     expect(to.length).toBe(10)
-    await advance(1)
+    await clock.advance(1)
     expect(to.length).toBe(30)
     from.close()
-    await advance(200)
-    expect([from.ends, to.ends, pending()]).toEqual([1, 1, 0])
+    await clock.advance(200)
+    expect([from.ends, to.ends, clock.pending]).toEqual([1, 1, 0])
   })
 
   it('knobs of one direction leave the other alone', async () => {
