@@ -189,34 +189,28 @@ it('keeps an entry whose dead letter could not be kept', async () => {
   expect(store.entryKeys).toEqual([])
 })
 
-it('leaves no timer behind that would keep the process, while its store fails', async () => {
-  const before = timers()
-  const { store, publisher, queue, errors } = await sending()
-  store.before = fail
-  publisher.calls[0]?.accept()
-  await settled()
-  expect([errors.length, timers() > before]).toEqual([1, true])
-  await queue.close({ timeout: 0 })
-  expect(timers()).toBe(before)
-})
-
 it.each([
-  ['waits to be sent again', false],
-  ['is refused while it is closed', true],
-])('leaves no timer behind that would keep the process, where an entry %s', async (_when, late) => {
+  'while its store fails',
+  'where an entry waits to be sent again',
+  'where an entry is refused while it is closed',
+])('leaves no timer behind that would keep the process, %s', async (when) => {
   const before = timers()
-  const { publisher, queue } = await sending({ backoff: () => 1_000_000 })
-  const refuse = async (): Promise<void> => {
-    publisher.calls[0]?.refuse(refusedWith(0x97))
+  const { store, publisher, queue } = await sending({ backoff: () => 1_000_000 })
+  const late = when.endsWith('closed')
+  const end = async (): Promise<void> => {
+    if (when.endsWith('fails')) {
+      store.before = fail
+      publisher.calls[0]?.accept()
+    } else publisher.calls[0]?.refuse(refusedWith(0x97))
     await settled()
   }
   if (!late) {
-    await refuse()
+    await end()
     expect([queue.size, timers() > before]).toEqual([1, true])
   }
   const closed = queue.close(late ? {} : { timeout: 0 })
   await settled()
-  if (late) await refuse()
+  if (late) await end()
   await closed
   expect(timers()).toBe(before)
 })

@@ -53,6 +53,12 @@ async function start(name: string, given?: typeof account): Promise<RunningProxy
   return proxy
 }
 
+async function startOdd(react: (socket: Socket) => void) {
+  const proxy = await startOddProxy(react)
+  running.push(proxy)
+  return proxy
+}
+
 function urlAt(transport: TransportName): string {
   return broker.urls[transport] as string
 }
@@ -202,8 +208,7 @@ describe('a proxy that hangs', () => {
     '%s: connectTimeout ends the attempt, and the socket that the agent made',
     async (_, react) => {
       for (const transport of transports) {
-        const proxy = await startOddProxy(react)
-        running.push(proxy)
+        const proxy = await startOdd(react)
         const client = clientOf(by(proxy.agent(), transport), { connectTimeout: 100 })
         expect(await failureOf(client)).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
         expect(proxy.total).toBe(1)
@@ -214,8 +219,7 @@ describe('a proxy that hangs', () => {
 
   it('and answers after the attempt was given up: the stream is destroyed', async () => {
     const sockets: Socket[] = []
-    const proxy = await startOddProxy((socket) => void sockets.push(socket))
-    running.push(proxy)
+    const proxy = await startOdd((socket) => void sockets.push(socket))
     const client = clientOf(by(proxy.socks, 'TCP'), { connectTimeout: 200 })
     const failed = failureOf(client)
     await eventually(() => sockets.length === 1, 'the dial')
@@ -242,10 +246,7 @@ describe('a proxy that answers', () => {
       'the proxy answered 500 \\u{1b}[31mred',
     ],
   ])('%s: the attempt fails, and says so', async (_name, answer, words) => {
-    const proxy = await startOddProxy(
-      (socket) => void socket.once('data', () => socket.write(answer)),
-    )
-    running.push(proxy)
+    const proxy = await startOdd((socket) => void socket.once('data', () => socket.write(answer)))
     for (const transport of transports) {
       const error = await failureOf(clientOf(by(proxy.agent(), transport)))
       expect(error).toMatchObject({ code: 'ERR_CONNECT_FAILED', outcome: 'not-sent' })
@@ -258,8 +259,7 @@ describe('a proxy that answers', () => {
     ['HTTP', (proxy: Awaited<ReturnType<typeof startOddProxy>>) => proxy.agent()],
     ['SOCKS5', (proxy: Awaited<ReturnType<typeof startOddProxy>>) => proxy.socks],
   ])('nothing, and hangs up, by %s: the attempt fails', async (_name, agentOf) => {
-    const proxy = await startOddProxy((socket) => void socket.once('data', () => socket.destroy()))
-    running.push(proxy)
+    const proxy = await startOdd((socket) => void socket.once('data', () => socket.destroy()))
     expect(await failureOf(clientOf(by(agentOf(proxy), 'TCP')))).toMatchObject({
       code: 'ERR_CONNECT_FAILED',
     })
@@ -399,11 +399,7 @@ describe('agents of other kinds', () => {
 })
 
 describe('a socket that an agent made', () => {
-  const hung = async (): Promise<RunningProxy> => {
-    const proxy = await startOddProxy(() => undefined)
-    running.push(proxy)
-    return proxy
-  }
+  const hung = (): Promise<RunningProxy> => startOdd(() => undefined)
 
   it.each([
     [

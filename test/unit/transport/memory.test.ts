@@ -29,6 +29,12 @@ subject('memory', {})
 subject('memory, in place', { delivery: 'buffer' })
 subject('memory, split and late', { split: 50_021, latency: 2 })
 
+/** Both ends of a pair, open. */
+function linked(options: MemoryOptions) {
+  const [a, b] = memoryPair(options)
+  return { from: new Recorder(a).open(), to: new Recorder(b).open() }
+}
+
 afterEach(() => vi.unstubAllGlobals())
 
 describe('memory knobs', () => {
@@ -86,9 +92,7 @@ describe('memory knobs', () => {
   })
 
   it.each([0, 1, 100, 101])('drop cuts both sides after exactly %i bytes', async (drop) => {
-    const [a, b] = memoryPair({ forward: { drop } })
-    const from = new Recorder(a).open()
-    const to = new Recorder(b).open()
+    const { from, to } = linked({ forward: { drop } })
     const errors: unknown[] = []
     for (let index = 0; index < 4; index++) from.write(pattern(50), (error) => errors.push(error))
     await Promise.all([from.untilClosed(), to.untilClosed()])
@@ -103,9 +107,7 @@ describe('memory knobs', () => {
   it('latency goes through the given schedule, and the stream is pipelined', async () => {
     const clock = new VirtualClock()
     const schedule: Schedule = (callback, delay) => clock.setTimer(callback, delay)
-    const [a, b] = memoryPair({ latency: 100, schedule })
-    const from = new Recorder(a).open()
-    const to = new Recorder(b).open()
+    const { from, to } = linked({ latency: 100, schedule })
     await Promise.resolve()
     from.write(pattern(10))
     await clock.advance(60)
@@ -124,9 +126,7 @@ describe('memory knobs', () => {
   })
 
   it('knobs of one direction leave the other alone', async () => {
-    const [a, b] = memoryPair({ forward: { split: 1 }, backward: { drop: 5 } })
-    const from = new Recorder(a).open()
-    const to = new Recorder(b).open()
+    const { from, to } = linked({ forward: { split: 1 }, backward: { drop: 5 } })
     from.write(pattern(4))
     await to.until(() => to.length === 4)
     expect(to.parts).toHaveLength(4)
@@ -222,6 +222,11 @@ function ports(): { port1: Port & { close(): void }; port2: Port & { close(): vo
   return new MessageChannel() as unknown as { port1: Port; port2: Port }
 }
 
+function half() {
+  const { port1, port2 } = ports()
+  return { a: openedOver(messagePortTransport(port1)), port2 }
+}
+
 transportContract({
   name: 'message port',
   pair: async () => {
@@ -232,8 +237,7 @@ transportContract({
 
 describe('message port', () => {
   it('leaves the written array with its owner, also a Buffer of the shared pool', async () => {
-    const { port1, port2 } = ports()
-    const a = openedOver(messagePortTransport(port1))
+    const { a, port2 } = half()
     const b = openedOver(messagePortTransport(port2))
     const pooled = Buffer.from('pooled')
     const own = pattern(10)
@@ -244,8 +248,7 @@ describe('message port', () => {
   })
 
   it('a peer that only closes its port ends the stream with an error', async () => {
-    const { port1, port2 } = ports()
-    const a = openedOver(messagePortTransport(port1))
+    const { a, port2 } = half()
     await pause(30)
     port2.close()
     await a.untilClosed()
@@ -279,8 +282,7 @@ describe('message port', () => {
     ['a negative count', -1],
     ['null', null],
   ])('cuts the stream on %s', async (_name, message) => {
-    const { port1, port2 } = ports()
-    const a = openedOver(messagePortTransport(port1))
+    const { a, port2 } = half()
     port2.postMessage(message, [])
     await a.untilClosed()
     expect(a.cause).toBeInstanceOf(Error)
@@ -288,8 +290,7 @@ describe('message port', () => {
   })
 
   it('backpressure counts what the peer consumed, not what the port took', async () => {
-    const { port1, port2 } = ports()
-    const a = openedOver(messagePortTransport(port1))
+    const { a, port2 } = half()
     while (a.write(pattern(10_000)));
     await pause(30)
     expect(a.drains).toBe(0)
