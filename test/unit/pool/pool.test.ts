@@ -29,8 +29,10 @@ async function upPool(options?: PoolOptions): Promise<Pool> {
   await world.pass(1)
   return pool
 }
-const texts = (count: number): string[] =>
+const numbered = (count: number): string[] =>
   Array.from({ length: count }, (_, index) => String(index))
+/** What a fallback needs besides its publish(). */
+const taking = { ordered: true, writable: Promise.resolve() }
 const clientIds = (pool: Pool) =>
   pool.members().map(({ client }) => (client as unknown as { clientId: string }).clientId)
 async function reader(): Promise<{ readonly texts: string[]; readonly by: Map<string, string[]> }> {
@@ -78,13 +80,11 @@ it('connects when somebody waits to publish, as a queue over it does', async () 
 it('publishes by one after the other', async () => {
   const { texts: received } = await reader()
   const pool = await upPool({ size: 3, options: { stats: true } })
-  await Promise.all(
-    Array.from({ length: 9 }, (_, index) => pool.publish('a', String(index), { qos: 1 })),
-  )
+  await Promise.all(numbered(9).map((text) => pool.publish('a', text, { qos: 1 })))
   expect(pool.members().map(({ name }) => pool.stats().members[name]?.publishesSent)).toEqual([
     3, 3, 3,
   ])
-  expect(received.sort()).toEqual(texts(9))
+  expect(received.sort()).toEqual(numbered(9))
   expect(pool.ordered).toBe(false)
 })
 
@@ -121,7 +121,7 @@ it('by hash: the order of each topic holds through losses', async () => {
   }
   await world.until(Promise.all(all))
   for (let topic = 0; topic < 5; topic++) {
-    expect([...new Set(by.get(`t/${topic}`))]).toEqual(texts(30))
+    expect([...new Set(by.get(`t/${topic}`))]).toEqual(numbered(30))
   }
 })
 
@@ -130,7 +130,7 @@ it('by hash, onLost: move: a topic with something in flight on a lost connection
   const pool = await upPool({ size: 2, routing: 'hash', onLost: 'move', clientId: 'p', options })
   expect(pool.ordered).toBe(false)
   const publishAll = (text: string) =>
-    Promise.all(texts(10).map((n) => pool.publish(`t/${n}`, text, { qos: 1 })))
+    Promise.all(numbered(10).map((n) => pool.publish(`t/${n}`, text, { qos: 1 })))
   const mend = world.cut('p-pub-1', { silently: true })
   const first = publishAll('1')
   await world.until(() => pool.stats().up === 1)
@@ -202,9 +202,7 @@ it('before the first connection, options are those of the call, and time runs', 
 it('drain(), called twice, sends what was published in the same turn, before there was a connection; disconnect() does not wait for it', async () => {
   const { texts } = await reader()
   const pool = makePool({ size: 2 })
-  const sent = Array.from({ length: 20 }, (_, index) =>
-    codeOf(pool.publish('a', String(index), { qos: 1 })),
-  )
+  const sent = numbered(20).map((text) => codeOf(pool.publish('a', text, { qos: 1 })))
   const drained = Promise.all([pool.drain(), pool.drain()])
   const late = codeOf(pool.publish('a', 'late'))
   await world.pass(1000)
@@ -248,7 +246,7 @@ it.each(['round-robin', 'hash'] as const)('%s: rejects as its fallback throws', 
   const publish = (): never => {
     throw new Error('full')
   }
-  const fallback = { ordered: true, writable: Promise.resolve(), publish }
+  const fallback = { ...taking, publish }
   const pool = makePool({ size: 2, routing, fallback })
   const early = ['a', 'b'].map((topic) =>
     pool.publish(topic, 'x').catch((error: Error) => error.message),
@@ -583,8 +581,7 @@ it('what it refuses before a client has it is reported as what a client refuses'
 it('gives what comes while all are down to the fallback, counted', async () => {
   const taken: string[] = []
   const fallback = {
-    ordered: true,
-    writable: Promise.resolve(),
+    ...taking,
     publish: async (topic: string) => void taken.push(topic),
   }
   const pool = await upPool({ size: 2, fallback, clientId: 'p' })
@@ -607,9 +604,7 @@ it('grows, and shrinks when what is in flight is acknowledged', async () => {
   await world.pass(1)
   expect(pool.stats()).toMatchObject({ size: 3, up: 3 })
   const mend = world.cut('p-pub-3', { silently: true })
-  const publishes = Array.from({ length: 3 }, (_, index) =>
-    pool.publish('a', String(index), { qos: 1 }),
-  )
+  const publishes = numbered(3).map((text) => pool.publish('a', text, { qos: 1 }))
   const shrunk = pool.resize(1, { timeout: 600_000 })
   expect(pool.size).toBe(1)
   await world.pass(100)
@@ -725,8 +720,7 @@ it('what is wrong with many connections is said of the first ones', async () => 
 it('posts by way of the fallback while all are down, and counts what that took', async () => {
   const takes = [false, true, false]
   const fallback = {
-    ordered: true,
-    writable: Promise.resolve(),
+    ...taking,
     publish: async () => undefined,
     post: () => takes.shift() ?? false,
   }

@@ -3,13 +3,12 @@
 import { describe, expect, it, vi } from 'vitest'
 import { deferred } from '../../../src/common/abort.js'
 import type { Queue } from '../../../src/queue/index.js'
-import type { StoreOperation } from '../../../src/store/base/store.js'
 import {
   accepting,
   type FakePublisher,
   fail,
   isAddition,
-  MapStore,
+  type MapStore,
   offline,
   opened,
   settled,
@@ -141,31 +140,21 @@ it('counts that a process could not write while its store was full are mended by
   expect(next.size).toBe(6)
 })
 
-/** Does what is asked for, and then says what `after` says. */
-class LateStore extends MapStore {
-  after: (operations: readonly StoreOperation[]) => unknown = () => undefined
-
-  override async batch(operations: readonly StoreOperation[]): Promise<void> {
-    await super.batch(operations)
-    await this.after(operations)
-  }
-}
-
 const nothing = (): undefined => undefined
 const notSent = { code: 'ERR_STORE', outcome: 'not-sent' }
 
 describe('an addition that failed, and is there all the same', () => {
   it('is deleted before the caller hears that it was not sent', async () => {
-    const { store, queue } = await opened({ store: new LateStore() })
-    store.after = (operations) => isAddition(operations) && fail()
+    const { store, queue } = await opened()
+    store.afterBatch = (operations) => isAddition(operations) && fail()
     await expect(queue.publish('a', 'one')).rejects.toMatchObject(notSent)
     expect(store.entryKeys).toEqual([])
   })
 
   it('is deleted by another try, where the first one fails', async () => {
-    const { store, publisher, queue } = await opened({ store: new LateStore() })
+    const { store, publisher, queue } = await opened()
     let deletions = 0
-    store.after = (operations) => isAddition(operations) && fail()
+    store.afterBatch = (operations) => isAddition(operations) && fail()
     store.before = (operations) => !isAddition(operations) && ++deletions === 1 && fail()
     await expect(queue.publish('a', 'one')).rejects.toMatchObject({
       code: 'ERR_STORE',
@@ -178,15 +167,15 @@ describe('an addition that failed, and is there all the same', () => {
   })
 
   it('may arrive as long as it cannot be deleted; it is never published here, and goes as soon as the store works', async () => {
-    const { store, publisher, queue } = await opened({ store: new LateStore() })
-    store.after = fail
+    const { store, publisher, queue } = await opened()
+    store.afterBatch = fail
     store.before = (operations) => !isAddition(operations) && fail()
     await expect(queue.publish('a', 'one')).rejects.toMatchObject({
       code: 'ERR_STORE',
       outcome: 'unknown',
     })
     expect(store.entryKeys).toHaveLength(1)
-    store.after = nothing
+    store.afterBatch = nothing
     store.before = nothing
     await queue.publish('a', 'two')
     await settled()
@@ -197,11 +186,11 @@ describe('an addition that failed, and is there all the same', () => {
 
 describe('a deletion that failed, and was made all the same', () => {
   it('is not counted twice by the next process', async () => {
-    const { store, publisher, queue } = await opened({ store: new LateStore() })
+    const { store, publisher, queue } = await opened()
     await Promise.all([queue.publish('a', 'one'), queue.publish('b', 'two')])
     await settled()
     for (const [at, after] of [fail, nothing].entries()) {
-      store.after = after
+      store.afterBatch = after
       publisher.calls[at]?.accept()
       await settled()
     }
@@ -278,16 +267,16 @@ it('an entry that was to make room is sent after all where the next one cannot b
 
 describe('an entry that can be read before the store has it for certain', () => {
   async function storing() {
-    const made = await opened({ store: new LateStore(), publisher: accepting() })
+    const made = await opened({ publisher: accepting() })
     const { store, queue } = made
     const safe = deferred<void>()
-    store.after = () => safe.promise
+    store.afterBatch = () => safe.promise
     const added = queue.publish('a', 'x')
     await settled()
     expect(store.entryKeys).toHaveLength(1)
     expect(await queue.remove(99)).toBe(false)
     await settled()
-    store.after = nothing
+    store.afterBatch = nothing
     return { ...made, safe, added }
   }
 
