@@ -31,11 +31,7 @@ const long = [
   'test/unit/typed/latest-cost.test.ts',
   'test/unit/typed/mosquitto.test.ts',
   'test/unit/typed/operation.test.ts',
-  'test/unit/typed/python.test.ts',
-  'test/unit/wasm/interleaved.test.ts',
-  'test/unit/wasm/text.test.ts',
-  'test/unit/wasm/topics.test.ts',
-  'test/unit/wasm/vectors.test.ts',
+  'test/unit/wasm/compared.test.ts',
 ]
 
 const real = [

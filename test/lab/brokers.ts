@@ -13,14 +13,9 @@ export const about =
 export const minutes = 4
 
 const suiteNames = [
-  ...[
-    'real/',
-    'lab/brokers/',
-    'unit/compat/',
-    'broker/outside',
-    'unit/typed/mosquitto',
-    'unit/typed/python',
-  ].map((name) => `test/${name}`),
+  ...['real/', 'lab/brokers/', 'unit/compat/', 'broker/outside', 'unit/typed/mosquitto'].map(
+    (name) => `test/${name}`,
+  ),
   'test/unit/client/large-uploads-sockets',
 ]
 

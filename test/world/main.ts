@@ -1,6 +1,6 @@
 /** One worker: runs its part of the schedules and posts what it found. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { eagerScanner } from '../unit/wasm/eager.js'
+import { eagerScanner } from '../unit/wasm/scanner.js'
 import { readWith } from './client-options.js'
 import { kinds, traced } from './kinds.js'
 import { catchStrays, type Outcome } from './play.js'

@@ -95,6 +95,13 @@ export class GroupRig {
     }
   }
 
+  /** The same of several, which is noticed; gives what mends them. */
+  async lose(...names: readonly string[]): Promise<() => void> {
+    const mends = names.map((name) => this.cut(name))
+    await this.world.pass(1)
+    return () => mends.forEach((mend) => void mend())
+  }
+
   async stop(): Promise<void> {
     await this.world.close()
     for (const broker of Object.values(this.brokers)) await broker.close()

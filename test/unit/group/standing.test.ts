@@ -91,8 +91,7 @@ describe('a member that has ended for good', () => {
 
   it('ends the wait for writable', async () => {
     const group = await rig.up(['a', 'b'])
-    for (const name of ['a', 'b']) rig.cut(name)
-    await rig.world.pass(1)
+    await rig.lose('a', 'b')
     const waiting = endOf(group.writable)
     for (const { client } of group.members()) await client.disconnect()
     expect(await rig.world.until(waiting)).toBe('ERR_CLOSED')
@@ -118,8 +117,7 @@ describe('a member that is down', () => {
     const group = await rig.up(['a', 'b'])
     const subscription = await group.subscribe('t')
     const mend = rig.cut('a')
-    rig.cut('b')
-    await rig.world.pass(1)
+    await rig.lose('b')
     const left = endOf(subscription.unsubscribe())
     mend()
     expect(await rig.world.until(left)).toBe('fulfilled')
@@ -179,46 +177,37 @@ describe('a member that is down', () => {
 
 describe('a duplicate', () => {
   const deduplicate = { key: (message: GroupMessage) => message.text(), window: 60_000 }
-  const feed = (...names: string[]) =>
-    names.map((name) => rig.brokers[name]?.publish({ topic: 't', payload: 'x', qos: 1 }))
+  const feed = async (...names: string[]): Promise<void> => {
+    for (const name of names) rig.brokers[name]?.publish({ topic: 't', payload: 'x', qos: 1 })
+    await rig.world.pass(1)
+  }
 
-  it('of a message whose handler runs waits for that: where it fails, or its member is removed, the duplicate is handled', async () => {
-    const group = await rig.up(['a', 'b'])
-    const seen: string[] = []
-    const ends: ((error?: Error) => void)[] = []
-    const handle = ({ member }: GroupMessage): Promise<void> => {
-      seen.push(member)
-      return new Promise((resolve, reject) =>
-        ends.push((error) => (error === undefined ? resolve() : reject(error))),
-      )
-    }
-    const handling = await group.listen('t', handle, { qos: 1, deduplicate })
-    feed('a', 'b')
-    await rig.world.pass(1)
-    expect([seen, handling.duplicates]).toEqual([['a'], 0])
-    const removed = group.remove('a', { timeout: 50 })
-    ends[0]?.(new Error('no'))
-    await rig.world.until(removed)
-    expect(seen).toEqual(['a', 'b'])
-    ends[1]?.()
-    await rig.world.pass(1)
-    feed('b')
-    await rig.world.pass(1)
-    expect([seen, handling.duplicates]).toEqual([['a', 'b'], 1])
-  })
-
-  it('whose first copy hangs in a member that is removed is handled when that has gone', async () => {
-    const group = await rig.up(['a', 'b'])
-    const seen: string[] = []
-    const hang = ({ member }: GroupMessage) =>
-      seen.push(member) === 1 ? new Promise(() => undefined) : undefined
-    await group.listen('t', hang, { qos: 1, deduplicate })
-    feed('a', 'b')
-    await rig.world.pass(1)
-    await rig.world.until(group.remove('a', { timeout: 50 }))
-    await rig.world.pass(1)
-    expect(seen).toEqual(['a', 'b'])
-  })
+  it.each(['fails', 'hangs'])(
+    'of a message whose handler runs waits for that: where it %s, and its member is removed, the duplicate is handled',
+    async (how) => {
+      const group = await rig.up(['a', 'b'])
+      const seen: string[] = []
+      const ends: ((error?: Error) => void)[] = []
+      const handle = ({ member }: GroupMessage): Promise<void> => {
+        seen.push(member)
+        return new Promise((resolve, reject) =>
+          ends.push((error) => (error === undefined ? resolve() : reject(error))),
+        )
+      }
+      const handling = await group.listen('t', handle, { qos: 1, deduplicate })
+      await feed('a', 'b')
+      expect([seen, handling.duplicates]).toEqual([['a'], 0])
+      const removed = group.remove('a', { timeout: 50 })
+      if (how === 'fails') ends[0]?.(new Error('no'))
+      await rig.world.until(removed)
+      await rig.world.pass(1)
+      expect(seen).toEqual(['a', 'b'])
+      ends[1]?.()
+      await rig.world.pass(1)
+      await feed('b')
+      expect([seen, handling.duplicates]).toEqual([['a', 'b'], 1])
+    },
+  )
 
   it('without a key is none; one whose handler throws at once is handled by another member', async () => {
     const group = await rig.up(['a', 'b'])
@@ -228,8 +217,7 @@ describe('a duplicate', () => {
       qos: 1,
       deduplicate: given,
     })
-    feed('a', 'b')
-    await rig.world.pass(1)
+    await feed('a', 'b')
     expect([seen, plain.duplicates]).toEqual([['a', 'b'], 0])
     await plain.unsubscribe()
     seen.length = 0
@@ -238,12 +226,9 @@ describe('a duplicate', () => {
       return Promise.resolve()
     }
     const failing = await group.listen('t', fail, { qos: 1, deduplicate, onError: 'reject' })
-    feed('a')
-    await rig.world.pass(1)
-    feed('b')
-    await rig.world.pass(1)
-    feed('a')
-    await rig.world.pass(1)
+    await feed('a')
+    await feed('b')
+    await feed('a')
     expect([seen, failing.duplicates]).toEqual([['a', 'b'], 1])
   })
 
@@ -256,11 +241,10 @@ describe('a duplicate', () => {
       order: 'none',
       deduplicate: { ...deduplicate, window: 100 },
     })
-    feed('a', 'b')
+    await feed('a', 'b')
     await rig.world.pass(100)
     expect(ends).toHaveLength(1)
-    feed('a')
-    await rig.world.pass(1)
+    await feed('a')
     expect([ends.length, handling.duplicates]).toEqual([2, 0])
     ends[1]?.()
     await rig.world.pass(1)
@@ -270,8 +254,7 @@ describe('a duplicate', () => {
   it('in the batch of its message is acknowledged with that', async () => {
     const group = await rig.up(['a', 'b'], { shared: { clientId: 'g' } })
     const subscription = await group.subscribe('t', { qos: 1, deduplicate })
-    feed('a', 'b')
-    await rig.world.pass(1)
+    await feed('a', 'b')
     const batches = subscription.batches()
     expect((await batches.next()).value).toHaveLength(1)
     await rig.world.pass(1)

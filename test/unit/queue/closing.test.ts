@@ -1,10 +1,138 @@
-/** A queue that is closed while something ends: what was acknowledged is not sent again, and what has to be kept is not deleted. */
+/** Clearing, closing and room that comes back, while other things go on: each entry is deleted, reported and counted once, and what has to be kept is not deleted. */
+
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { deferred } from '../../../src/common/abort.js'
 import type { MqttError } from '../../../src/errors.js'
 import { openQueue } from '../../../src/queue/index.js'
-import type { StoreEntry, StoreRange } from '../../../src/store/base/store.js'
-import { accepting, fail, MapStore, offline, opened, refusedWith, settled } from './rig.js'
+import {
+  accepting,
+  fail,
+  isAddition,
+  MapStore,
+  offline,
+  opened,
+  refusedWith,
+  settled,
+} from './rig.js'
+
+it.each([0, 1, 2, 3, 5, 8, 13])('two at once count once: after %i turns', async (microtasks) => {
+  const { store, queue } = await opened({ publisher: offline() })
+  const drops: number[] = []
+  queue.on('drop', ({ id }) => drops.push(id))
+  const publishes = Promise.all(['1', '2', '3', '4'].map((text) => queue.publish('a', text)))
+  for (let count = 0; count < microtasks; count++) await undefined
+  const counts = await Promise.all([queue.clear(), queue.clear(), queue.clear()])
+  await publishes
+  await settled()
+  const left = store.entryKeys.length
+  expect(queue.size).toBe(left)
+  expect(counts.reduce((sum, count) => sum + count)).toBe(4 - left)
+  expect(new Set(drops).size).toBe(drops.length)
+})
+
+it('remove() deletes one entry, whether it was read or not, and not one that is being sent', async () => {
+  const { publisher, queue } = await opened({ concurrency: 1 })
+  const all = await Promise.all(
+    Array.from({ length: 1200 }, (_, at) => queue.publish('a', `${at + 1}`)),
+  )
+  await settled()
+  const ended = [2, 1150].map((id) => all[id - 1]?.delivered.catch(({ code }) => code))
+  expect(await Promise.all([1, 2, 1150, 1150, 5000].map((id) => queue.remove(id)))).toEqual([
+    false,
+    true,
+    true,
+    false,
+    false,
+  ])
+  expect(await Promise.all(ended)).toEqual(['ERR_DROPPED', 'ERR_DROPPED'])
+  expect(queue.size).toBe(1198)
+  await expect(queue.remove(1.5)).rejects.toMatchObject({
+    code: 'ERR_INVALID_OPTION',
+    option: 'id',
+  })
+  publisher.answer = (call) => call.accept()
+  publisher.calls[0]?.accept()
+  for (let round = 0; round < 400 && queue.size > 0; round++) await settled()
+  expect([queue.size, queue.bytes, publisher.texts.length]).toEqual([0, 0, 1198])
+})
+
+it('what is still being stored when it is called is published afterwards, however long that and reading take', async () => {
+  const [written, read] = [deferred<void>(), deferred<void>()]
+  const { store, publisher, queue } = await opened({ publisher: accepting() })
+  const batch = store.batch.bind(store)
+  store.batch = (operations) => written.promise.then(() => batch(operations))
+  const publishes = Promise.all(['1', '2'].map((text) => queue.publish('a', text)))
+  await settled()
+  let reads = 0
+  // `clear` reads at once, and what goes on behind it later.
+  store.reading = () => reads++ > 0 && read.promise
+  expect(await queue.clear()).toBe(0)
+  await settled()
+  written.resolve()
+  await publishes
+  read.resolve()
+  await settled()
+  expect([queue.size, publisher.texts]).toEqual([0, ['1', '2']])
+})
+
+it('what it could not delete for certain is published, and the size comes to 0', async () => {
+  const { store, publisher, queue } = await opened({ publisher: offline() })
+  publisher.answer = (call) => call.accept()
+  await Promise.all(Array.from({ length: 1200 }, (_, at) => queue.publish('a', `${at + 1}`)))
+  await settled()
+  let writes = 0
+  // The second chunk is deleted, and the store says that it is not.
+  store.afterBatch = () => [2, 3].includes(++writes) && fail()
+  await expect(queue.clear()).rejects.toMatchObject({ code: 'ERR_STORE' })
+  publisher.online = true
+  for (let round = 0; round < 100 && queue.size > 0; round++) await settled()
+  expect([queue.size, queue.bytes, publisher.texts.length]).toEqual([0, 0, 176])
+})
+
+const soonOf = (promise: Promise<unknown>): Promise<unknown> =>
+  Promise.race([
+    promise.then(
+      () => 'fulfilled',
+      ({ code }: MqttError) => code,
+    ),
+    settled(400).then(() => 'waits'),
+  ])
+
+it.each(['publish', 'writable'])('%s that waits goes on where another failed', async (what) => {
+  const overflow = what === 'publish' ? 'wait' : 'drop-newest'
+  const { store, queue } = await opened({ publisher: offline(), maxEntries: 1, overflow })
+  let failures = 1
+  store.before = (operations) => isAddition(operations) && failures-- > 0 && fail()
+  const ends = [
+    soonOf(queue.publish('a', '1')),
+    soonOf(what === 'publish' ? queue.publish('a', '2') : queue.writable),
+  ]
+  expect(await Promise.all(ends)).toEqual(['ERR_STORE', 'fulfilled'])
+})
+
+it.each(['damaged', 'gone'])('a publish that waits is let in where entries are %s', async (how) => {
+  const first = await opened({ publisher: offline(), maxEntries: 1025 })
+  await Promise.all(Array.from({ length: 1025 }, (_, at) => first.queue.publish('a', String(at))))
+  await first.queue.close({ timeout: 0 })
+  const { content, entryKeys } = first.store
+  // The last one is not read before others have left.
+  const last = entryKeys.at(-1) as string
+  if (how === 'gone') content.delete(last)
+  else content.set(last, new Uint8Array(40))
+  const read = deferred<void>()
+  const store = new MapStore(content)
+  store.reading = ({ gt }) => gt?.endsWith('1024') && read.promise
+  const { queue } = await opened({
+    store,
+    publisher: accepting(),
+    maxBytes: 60_000,
+    overflow: 'wait',
+  })
+  const waits = queue.publish('a', new Uint8Array(59_950))
+  await expect.poll(() => queue.size, { timeout: 3000 }).toBe(1)
+  read.resolve()
+  await expect.poll(() => soonOf(waits), { timeout: 3000 }).toBe('fulfilled')
+})
 
 const endOf = (delivered: Promise<unknown>): Promise<unknown> =>
   delivered.then(
@@ -56,34 +184,28 @@ it('keeps an entry whose dead letter could not be kept', async () => {
   expect(store.entryKeys).toEqual([])
 })
 
-it('leaves no timer behind that would keep the process, while its store fails', async () => {
-  const before = timers()
-  const { store, publisher, queue, errors } = await sending()
-  store.before = fail
-  publisher.calls[0]?.accept()
-  await settled()
-  expect([errors.length, timers() > before]).toEqual([1, true])
-  await queue.close({ timeout: 0 })
-  expect(timers()).toBe(before)
-})
-
 it.each([
-  ['waits to be sent again', false],
-  ['is refused while it is closed', true],
-])('leaves no timer behind that would keep the process, where an entry %s', async (_when, late) => {
+  'while its store fails',
+  'where an entry waits to be sent again',
+  'where an entry is refused while it is closed',
+])('leaves no timer behind that would keep the process, %s', async (when) => {
   const before = timers()
-  const { publisher, queue } = await sending({ backoff: () => 1_000_000 })
-  const refuse = async (): Promise<void> => {
-    publisher.calls[0]?.refuse(refusedWith(0x97))
+  const { store, publisher, queue } = await sending({ backoff: () => 1_000_000 })
+  const late = when.endsWith('closed')
+  const end = async (): Promise<void> => {
+    if (when.endsWith('fails')) {
+      store.before = fail
+      publisher.calls[0]?.accept()
+    } else publisher.calls[0]?.refuse(refusedWith(0x97))
     await settled()
   }
   if (!late) {
-    await refuse()
+    await end()
     expect([queue.size, timers() > before]).toEqual([1, true])
   }
   const closed = queue.close(late ? {} : { timeout: 0 })
   await settled()
-  if (late) await refuse()
+  if (late) await end()
   await closed
   expect(timers()).toBe(before)
 })
@@ -158,19 +280,14 @@ it('writes nothing after it was closed, also where a damaged entry is being read
   const damaged = entryKeys[1089] as string
   content.set(damaged, new Uint8Array(40))
   const [reading, goOn] = [deferred<void>(), deferred<void>()]
-  class SlowStore extends MapStore {
-    override async *entries(range: StoreRange = {}): AsyncIterableIterator<StoreEntry> {
-      for await (const row of super.entries(range)) {
-        if (row[0] === damaged) {
-          reading.resolve()
-          await goOn.promise
-        }
-        yield row
-      }
-    }
+  const store = new MapStore(content)
+  store.reading = ({ gt }) => {
+    if (!gt?.endsWith('1024')) return undefined
+    reading.resolve()
+    return goOn.promise
   }
-  const { store, queue } = await opened({
-    store: new SlowStore(content),
+  const { queue } = await opened({
+    store,
     publisher: accepting(),
     maxEntries: 2000,
   })

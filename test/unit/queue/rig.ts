@@ -20,6 +20,10 @@ export class MapStore implements Store {
   batches = 0
   /** Called before each batch: what it throws is what the batch rejects with. */
   before: (operations: readonly StoreOperation[]) => void = () => undefined
+  /** Called when a batch is done, which waits for what it gives, and says what it throws. */
+  afterBatch: (operations: readonly StoreOperation[]) => unknown = () => undefined
+  /** Called before each reading of a range, which waits for what it gives. */
+  reading: (range: StoreRange) => unknown = () => undefined
   readonly content: Map<string, Uint8Array>
 
   constructor(content: Map<string, Uint8Array> = new Map()) {
@@ -38,16 +42,14 @@ export class MapStore implements Store {
       if (operation.type === 'put') this.content.set(operation.key, operation.value.slice())
       else this.content.delete(operation.key)
     }
+    const wait = this.afterBatch(operations)
+    if (wait) await wait
   }
 
-  async *entries({
-    gt,
-    gte,
-    lt,
-    lte,
-    reverse,
-    limit = Number.POSITIVE_INFINITY,
-  }: StoreRange = {}): AsyncIterableIterator<StoreEntry> {
+  async *entries(range: StoreRange = {}): AsyncIterableIterator<StoreEntry> {
+    const { gt, gte, lt, lte, reverse, limit = Number.POSITIVE_INFINITY } = range
+    const wait = this.reading(range)
+    if (wait) await wait
     const wanted = (key: string): boolean =>
       !((gt && key <= gt) || (gte && key < gte) || (lt && key >= lt) || (lte && key > lte))
     const keys = [...this.content.keys()].filter(wanted).sort()

@@ -1,4 +1,5 @@
-/** The contract of stores: kept by those of the package, and broken, rule by rule, by stores that were made for it. */
+/** The contract of stores: kept by those of the package, and broken, rule by rule, by stores that were made for it; and batches of one turn, which share a write. Failures and crashes at every step are in `file.test.ts` and in `test/world/durable`. */
+
 import { describe, expect, it } from 'vitest'
 import { BackedStore } from '../../../src/store/base/backed-store.js'
 import { fileStore } from '../../../src/store/file.js'
@@ -6,8 +7,8 @@ import { memoryStore, type Store } from '../../../src/store/index.js'
 import { levelStore } from '../../../src/store/level.js'
 import { storeContract } from '../../../src/testing/index.js'
 import { breakers } from './breakers.js'
-import { newPlace } from './places.js'
-import { LogBackend, SimulatedDisk } from './simulated-disk.js'
+import { newPlace, put } from './places.js'
+import { LogBackend, recovered, SimulatedDisk, simulatedStore } from './simulated-disk.js'
 
 /** A store on the disk, and the way to open it again. */
 function onDisk(store: typeof levelStore | typeof fileStore, durability: 'sync' | 'os') {
@@ -67,4 +68,45 @@ describe('the contract', () => {
       }
     },
   )
+})
+
+describe('batches of one turn', () => {
+  it.each([
+    ['sync', 2],
+    ['os', 1],
+  ] as const)('share a write (%s)', async (durability, steps) => {
+    const disk = new SimulatedDisk()
+    const store = simulatedStore(disk, durability)
+    await Promise.all(['a', 'b', 'c', 'd'].map((key) => store.batch([put(key)])))
+    expect(disk.steps).toBe(steps)
+  })
+
+  it('one that is too large for the disk fails alone', async () => {
+    const disk = new SimulatedDisk()
+    disk.fault = (_step, length) => (length > 3000 ? { code: 'ENOSPC', bytes: 2000 } : undefined)
+    const store = simulatedStore(disk)
+    const large = [put('large', new Uint8Array(3000)), put('with it')]
+    const outcomes = await Promise.allSettled(
+      [[put('a')], large, [put('b')], [put('c')]].map((each) => store.batch(each)),
+    )
+    const reason = { code: 'ERR_STORE', cause: { code: 'ENOSPC' } }
+    expect(outcomes).toMatchObject([{}, { reason }, {}, {}])
+    expect(outcomes.filter(({ status }) => status === 'rejected')).toHaveLength(1)
+    expect([...recovered(disk.afterCrash(0).written).entries.keys()]).toEqual(['a', 'b', 'c'])
+  })
+})
+
+it('a backend that cannot close: close() says so, once more too', async () => {
+  const nothing = {
+    get: async () => undefined,
+    write: async () => undefined,
+    page: async () => [],
+  }
+  const store = new BackedStore({
+    ...nothing,
+    close: () => Promise.reject(new Error('EIO: close')),
+  })
+  const message = 'store: Error: EIO: close'
+  for (let time = 0; time < 2; time++)
+    await expect(store.close()).rejects.toMatchObject({ code: 'ERR_STORE', message })
 })

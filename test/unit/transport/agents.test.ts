@@ -15,8 +15,8 @@ import { type Broker, startAedes, type TransportName } from '../../real/brokers.
 import { eventually, take, within } from '../../real/waiting.js'
 import { hasOpenssl, issue, selfSigned } from '../../support/certificates.js'
 import { pause } from '../../support/pausing.js'
-import { duplexPair } from './duplex-pair.js'
 import { proxies, type RunningProxy, startOddProxy } from './proxies.js'
+import { duplexPair } from './rig.js'
 
 const transports = [
   'TCP',
@@ -49,6 +49,12 @@ afterEach(() => {
 
 async function start(name: string, given?: typeof account): Promise<RunningProxy> {
   const proxy = await (proxies[name] as NonNullable<(typeof proxies)[string]>)(given)
+  running.push(proxy)
+  return proxy
+}
+
+async function startOdd(react: (socket: Socket) => void) {
+  const proxy = await startOddProxy(react)
   running.push(proxy)
   return proxy
 }
@@ -193,22 +199,27 @@ describe.each(Object.keys(proxies))('by way of %s', (name) => {
 })
 
 describe('a proxy that hangs', () => {
-  it.each(transports)(
-    'over %s: connectTimeout ends the attempt, and the socket that the agent made',
-    async (transport) => {
-      const proxy = await startOddProxy(() => undefined)
-      running.push(proxy)
-      const client = clientOf(by(proxy.agent(), transport), { connectTimeout: 100 })
-      expect(await failureOf(client)).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
-      expect(proxy.total).toBe(1)
-      await empty(proxy)
+  const tunnel = (socket: Socket) =>
+    void socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\n'))
+  it.each([
+    ['at once', () => undefined],
+    ['after it made the tunnel', tunnel],
+  ])(
+    '%s: connectTimeout ends the attempt, and the socket that the agent made',
+    async (_, react) => {
+      for (const transport of transports) {
+        const proxy = await startOdd(react)
+        const client = clientOf(by(proxy.agent(), transport), { connectTimeout: 100 })
+        expect(await failureOf(client)).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
+        expect(proxy.total).toBe(1)
+        await empty(proxy)
+      }
     },
   )
 
   it('and answers after the attempt was given up: the stream is destroyed', async () => {
     const sockets: Socket[] = []
-    const proxy = await startOddProxy((socket) => void sockets.push(socket))
-    running.push(proxy)
+    const proxy = await startOdd((socket) => void sockets.push(socket))
     const client = clientOf(by(proxy.socks, 'TCP'), { connectTimeout: 200 })
     const failed = failureOf(client)
     await eventually(() => sockets.length === 1, 'the dial')
@@ -217,19 +228,6 @@ describe('a proxy that hangs', () => {
     expect(proxy.open).toBe(1)
     sockets[0]?.write(Buffer.of(5, 0, 0, 1, 127, 0, 0, 1, 1, 1))
     await empty(proxy)
-  })
-
-  it('after it made the tunnel: the attempt ends in time, over each transport', async () => {
-    for (const transport of transports) {
-      const proxy = await startOddProxy(
-        (socket) => void socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\n')),
-      )
-      running.push(proxy)
-      expect(
-        await failureOf(clientOf(by(proxy.agent(), transport), { connectTimeout: 100 })),
-      ).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
-      await empty(proxy)
-    }
   })
 })
 
@@ -248,10 +246,7 @@ describe('a proxy that answers', () => {
       'the proxy answered 500 \\u{1b}[31mred',
     ],
   ])('%s: the attempt fails, and says so', async (_name, answer, words) => {
-    const proxy = await startOddProxy(
-      (socket) => void socket.once('data', () => socket.write(answer)),
-    )
-    running.push(proxy)
+    const proxy = await startOdd((socket) => void socket.once('data', () => socket.write(answer)))
     for (const transport of transports) {
       const error = await failureOf(clientOf(by(proxy.agent(), transport)))
       expect(error).toMatchObject({ code: 'ERR_CONNECT_FAILED', outcome: 'not-sent' })
@@ -264,8 +259,7 @@ describe('a proxy that answers', () => {
     ['HTTP', (proxy: Awaited<ReturnType<typeof startOddProxy>>) => proxy.agent()],
     ['SOCKS5', (proxy: Awaited<ReturnType<typeof startOddProxy>>) => proxy.socks],
   ])('nothing, and hangs up, by %s: the attempt fails', async (_name, agentOf) => {
-    const proxy = await startOddProxy((socket) => void socket.once('data', () => socket.destroy()))
-    running.push(proxy)
+    const proxy = await startOdd((socket) => void socket.once('data', () => socket.destroy()))
     expect(await failureOf(clientOf(by(agentOf(proxy), 'TCP')))).toMatchObject({
       code: 'ERR_CONNECT_FAILED',
     })
@@ -356,47 +350,40 @@ describe('agents of other kinds', () => {
     await client.disconnect()
   })
 
+  const canary = { code: 'ENOWAY', options: { password: 'canary' } }
+  const ofBroker = { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }
+  const rejecting = (error: object) => ({
+    connect: () => Promise.reject(Object.assign(new Error('no way'), error)),
+  })
+  const endless: SocketAgent = { connect: () => endless }
+  const notToday = new Error('not today')
+  const thrower = {
+    createConnection() {
+      throw notToday
+    },
+  }
+  const refuser = {
+    createConnection: (_options: never, callback: (error: Error) => void) =>
+      void callback(notToday),
+  }
   it.each([
-    ['nothing', () => undefined, 'a Duplex'],
-    ['an object', () => ({}), 'a Duplex'],
-    [
-      'an error',
-      () =>
-        Promise.reject(
-          Object.assign(new Error('no way'), { code: 'ENOWAY', options: { password: 'canary' } }),
-        ),
-      'ENOWAY: no way',
-    ],
-    [
-      'an error of TLS, which is not that of the broker',
-      () => Promise.reject(Object.assign(new Error('no'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })),
-      'no stream from the agent',
-    ],
-    ['agents without end', () => endless, 'ever more agents'],
-  ])('that give %s fail the attempt', async (_name, connect, words) => {
+    ['nothing', { connect: () => undefined }, 'a Duplex'],
+    ['an object', { connect: () => ({}) }, 'a Duplex'],
+    ['an error', rejecting(canary), 'ENOWAY: no way'],
+    ['an error of TLS, which is not that of the broker', rejecting(ofBroker), 'no stream from the'],
+    ['agents without end', endless, 'ever more agents'],
+    ['what they throw', thrower, 'not today'],
+    ['an error to the callback', refuser, 'not today'],
+  ])('that give %s fail the attempt', async (_name, agent, words) => {
     for (const transport of transports) {
-      const error = await failureOf(clientOf(by({ connect }, transport)))
+      const error = await failureOf(clientOf(by(agent as SocketAgent, transport)))
       expect(error.code).toBe('ERR_CONNECT_FAILED')
       expect(error.message).toContain(words)
       expect(JSON.stringify(error.cause)).not.toContain('canary')
     }
   })
-  const endless: SocketAgent = { connect: () => endless }
 
-  it('that throw, call back with an error, or give two streams fail the attempt or lose the second', async () => {
-    const thrower = {
-      createConnection() {
-        throw new Error('not today')
-      },
-    }
-    expect((await failureOf(clientOf(by(thrower, 'TCP')))).message).toContain('not today')
-    const refuser = {
-      createConnection: (_options: never, callback: (error: Error) => void) =>
-        void callback(new Error('not today')),
-    }
-    expect((await failureOf(clientOf(by(refuser as SocketAgent, 'TCP')))).message).toContain(
-      'not today',
-    )
+  it('that give two streams lose the second', async () => {
     const [spare] = duplexPair()
     const generous = {
       createConnection(_options: never, callback: (error: null, stream: Duplex) => void) {
@@ -412,11 +399,7 @@ describe('agents of other kinds', () => {
 })
 
 describe('a socket that an agent made', () => {
-  const hung = async (): Promise<RunningProxy> => {
-    const proxy = await startOddProxy(() => undefined)
-    running.push(proxy)
-    return proxy
-  }
+  const hung = (): Promise<RunningProxy> => startOdd(() => undefined)
 
   it.each([
     [

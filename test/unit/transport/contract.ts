@@ -5,7 +5,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Transport } from '../../../src/transport/transport.js'
 import { pause } from '../../support/pausing.js'
-import { pattern, Recorder } from './recorder.js'
+import { pattern, Recorder } from './rig.js'
 
 /** A connected pair; `cleanup` removes what stands behind it. */
 export interface Pair {

@@ -11,25 +11,19 @@ import { within } from '../../real/waiting.js'
 import { pause } from '../../support/pausing.js'
 import { listening } from '../../support/servers.js'
 import { type Pair, transportContract } from './contract.js'
-import { duplexPair } from './duplex-pair.js'
-import { pattern, Recorder } from './recorder.js'
-import { failure, never, openedOver } from './targets.js'
+import { duplexPair, failure, never, openedOver, pattern, Recorder } from './rig.js'
 
-transportContract({
-  name: 'duplex in memory',
-  pair: async (): Promise<Pair> => {
-    const [one, two] = duplexPair()
-    return { a: duplexTransport(one), b: duplexTransport(two), cleanup: () => undefined }
-  },
-})
-
-transportContract({
-  name: 'duplex in memory that takes a byte at a time',
-  pair: async (): Promise<Pair> => {
-    const [one, two] = duplexPair(1)
-    return { a: duplexTransport(one), b: duplexTransport(two), cleanup: () => undefined }
-  },
-})
+for (const [name, highWaterMark] of [
+  ['', undefined],
+  [' that takes a byte at a time', 1],
+] as const)
+  transportContract({
+    name: `duplex in memory${name}`,
+    pair: async (): Promise<Pair> => {
+      const [one, two] = duplexPair(highWaterMark)
+      return { a: duplexTransport(one), b: duplexTransport(two), cleanup: () => undefined }
+    },
+  })
 
 const escaped: unknown[] = []
 const note = (error: unknown): void => void escaped.push(error)
@@ -154,33 +148,26 @@ describe('an end', () => {
     ])
   })
 
-  it('of ours that no peer follows is a cut after 5 seconds', async () => {
+  it.each([
+    ['ours that no peer follows', false],
+    ['the peer while our writes never end', true],
+  ])('of %s is a cut after 5 seconds, and writes that are open fail', async (_whose, ofPeer) => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const over = stream()
+    const over = stream(ofPeer ? { write: () => undefined } : {})
     const recorder = recorded(over).open()
     await Promise.resolve()
-    recorder.close()
+    const errors: unknown[] = []
+    recorder.write(pattern(3), (error) => errors.push(error))
+    if (ofPeer) over.push(null)
+    else recorder.close()
     await vi.advanceTimersByTimeAsync(4_900)
     expect(recorder.ends).toBe(0)
     await vi.advanceTimersByTimeAsync(200)
     vi.useRealTimers()
     await recorder.untilClosed()
-    expect([recorder.ends, recorder.cause, over.destroyed]).toEqual([1, undefined, true])
-  })
-
-  it('of the peer while our writes never end is a cut after 5 seconds, and they fail', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const over = stream({ write: () => undefined })
-    const recorder = recorded(over).open()
-    await Promise.resolve()
-    const errors: unknown[] = []
-    recorder.write(pattern(3), (error) => errors.push(error))
-    over.push(null)
-    await vi.advanceTimersByTimeAsync(5_100)
-    vi.useRealTimers()
-    await recorder.untilClosed()
     await pause(1)
-    expect([recorder.ends, recorder.cause, errors]).toEqual([1, undefined, [expect.any(Error)]])
+    expect([recorder.ends, recorder.cause, over.destroyed]).toEqual([1, undefined, true])
+    expect(errors).toEqual([ofPeer ? expect.any(Error) : undefined])
   })
 
   it('that is none, as the stream just closes, is an error', async () => {

@@ -1,15 +1,19 @@
+/** Transports in memory and over message ports. */
+
+import { MessageChannel } from 'node:worker_threads'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import {
   createMemoryHub,
   type MemoryOptions,
   memoryPair,
   type Schedule,
 } from '../../../src/transport/memory.js'
+import { messagePortTransport, type Port } from '../../../src/transport/message-port.js'
 import type { Transport } from '../../../src/transport/transport.js'
 import { pause } from '../../support/pausing.js'
 import { transportContract } from './contract.js'
-import { pattern, Recorder } from './recorder.js'
-import { failure } from './targets.js'
+import { failure, openedOver, pattern, Recorder } from './rig.js'
 
 function subject(name: string, options: MemoryOptions) {
   transportContract({
@@ -25,31 +29,10 @@ subject('memory', {})
 subject('memory, in place', { delivery: 'buffer' })
 subject('memory, split and late', { split: 50_021, latency: 2 })
 
-/** A schedule that runs only when told, in order of time. */
-function virtualTime() {
-  let now = 0
-  let tasks: { at: number; callback: () => void }[] = []
-  const schedule: Schedule = (callback, delay) => {
-    const task = { at: now + delay, callback }
-    tasks.push(task)
-    return () => {
-      tasks = tasks.filter((other) => other !== task)
-    }
-  }
-  async function advance(time: number): Promise<void> {
-    const end = now + time
-    for (;;) {
-      const next = tasks.filter(({ at }) => at <= end).sort((one, other) => one.at - other.at)[0]
-      if (!next) break
-      tasks = tasks.filter((task) => task !== next)
-      now = next.at
-      next.callback()
-      await Promise.resolve()
-      await Promise.resolve()
-    }
-    now = end
-  }
-  return { schedule, advance, pending: () => tasks.length }
+/** Both ends of a pair, open. */
+function linked(options: MemoryOptions) {
+  const [a, b] = memoryPair(options)
+  return { from: new Recorder(a).open(), to: new Recorder(b).open() }
 }
 
 afterEach(() => vi.unstubAllGlobals())
@@ -109,9 +92,7 @@ describe('memory knobs', () => {
   })
 
   it.each([0, 1, 100, 101])('drop cuts both sides after exactly %i bytes', async (drop) => {
-    const [a, b] = memoryPair({ forward: { drop } })
-    const from = new Recorder(a).open()
-    const to = new Recorder(b).open()
+    const { from, to } = linked({ forward: { drop } })
     const errors: unknown[] = []
     for (let index = 0; index < 4; index++) from.write(pattern(50), (error) => errors.push(error))
     await Promise.all([from.untilClosed(), to.untilClosed()])
@@ -124,31 +105,28 @@ describe('memory knobs', () => {
   })
 
   it('latency goes through the given schedule, and the stream is pipelined', async () => {
-    const { schedule, advance, pending } = virtualTime()
-    const [a, b] = memoryPair({ latency: 100, schedule })
-    const from = new Recorder(a).open()
-    const to = new Recorder(b).open()
+    const clock = new VirtualClock()
+    const schedule: Schedule = (callback, delay) => clock.setTimer(callback, delay)
+    const { from, to } = linked({ latency: 100, schedule })
     await Promise.resolve()
     from.write(pattern(10))
-    await advance(60)
+    await clock.advance(60)
     from.write(pattern(20))
-    await advance(39)
+    await clock.advance(39)
     expect(to.length).toBe(0)
-    await advance(1)
+    await clock.advance(1)
     expect(to.length).toBe(10)
-    await advance(59)
+    await clock.advance(59)
     expect(to.length).toBe(10)
-    await advance(1)
+    await clock.advance(1)
     expect(to.length).toBe(30)
     from.close()
-    await advance(200)
-    expect([from.ends, to.ends, pending()]).toEqual([1, 1, 0])
+    await clock.advance(200)
+    expect([from.ends, to.ends, clock.pending]).toEqual([1, 1, 0])
   })
 
   it('knobs of one direction leave the other alone', async () => {
-    const [a, b] = memoryPair({ forward: { split: 1 }, backward: { drop: 5 } })
-    const from = new Recorder(a).open()
-    const to = new Recorder(b).open()
+    const { from, to } = linked({ forward: { split: 1 }, backward: { drop: 5 } })
     from.write(pattern(4))
     await to.until(() => to.length === 4)
     expect(to.parts).toHaveLength(4)
@@ -237,5 +215,86 @@ describe('memory hub', () => {
     await expect(dial).rejects.toBe(reason)
     await pause(30)
     expect(accepted).toEqual([])
+  })
+})
+
+function ports(): { port1: Port & { close(): void }; port2: Port & { close(): void } } {
+  return new MessageChannel() as unknown as { port1: Port; port2: Port }
+}
+
+function half() {
+  const { port1, port2 } = ports()
+  return { a: openedOver(messagePortTransport(port1)), port2 }
+}
+
+transportContract({
+  name: 'message port',
+  pair: async () => {
+    const { port1, port2 } = ports()
+    return { a: messagePortTransport(port1), b: messagePortTransport(port2), cleanup: () => {} }
+  },
+})
+
+describe('message port', () => {
+  it('leaves the written array with its owner, also a Buffer of the shared pool', async () => {
+    const { a, port2 } = half()
+    const b = openedOver(messagePortTransport(port2))
+    const pooled = Buffer.from('pooled')
+    const own = pattern(10)
+    a.write(pooled)
+    a.write(own)
+    expect([pooled.toString(), own.byteLength]).toEqual(['pooled', 10])
+    await b.until(() => b.length === 16)
+  })
+
+  it('a peer that only closes its port ends the stream with an error', async () => {
+    const { a, port2 } = half()
+    await pause(30)
+    port2.close()
+    await a.untilClosed()
+    expect(a.cause).toBeInstanceOf(Error)
+  })
+
+  it.each(['close', 'destroy'] as const)(
+    '%s() reaches a peer whose platform tells nothing of closed ports',
+    async (how) => {
+      const { port1, port2 } = ports()
+      const silent: Port = {
+        postMessage: (message, transfer) => port2.postMessage(message, transfer),
+        addEventListener: (type, listener) =>
+          type !== 'close' && port2.addEventListener(type, listener),
+        removeEventListener: (type, listener) => port2.removeEventListener(type, listener),
+        start: () => port2.start(),
+        close: () => port2.close(),
+      }
+      const a = openedOver(messagePortTransport(port1))
+      const b = openedOver(messagePortTransport(silent))
+      a[how]()
+      await b.untilClosed()
+      expect(b.cause === undefined).toBe(how === 'close')
+    },
+  )
+
+  it.each([
+    ['an object', { length: 3 }],
+    ['an unknown word', 'hello'],
+    ['a count of nothing', 5],
+    ['a negative count', -1],
+    ['null', null],
+  ])('cuts the stream on %s', async (_name, message) => {
+    const { a, port2 } = half()
+    port2.postMessage(message, [])
+    await a.untilClosed()
+    expect(a.cause).toBeInstanceOf(Error)
+    expect(a.length).toBe(0)
+  })
+
+  it('backpressure counts what the peer consumed, not what the port took', async () => {
+    const { a, port2 } = half()
+    while (a.write(pattern(10_000)));
+    await pause(30)
+    expect(a.drains).toBe(0)
+    openedOver(messagePortTransport(port2))
+    await a.until(() => a.drains === 1, 'drain')
   })
 })

@@ -21,8 +21,7 @@ import {
 import { pause } from '../../support/pausing.js'
 import { listening } from '../../support/servers.js'
 import { transportContract } from './contract.js'
-import { pattern, Recorder } from './recorder.js'
-import { dialledPair, failure, never, opened, target } from './targets.js'
+import { dialledPair, failure, never, opened, pattern, Recorder, target } from './rig.js'
 
 const possible = hasOpenssl() || process.env['CI'] !== undefined
 if (!possible) console.warn('The TLS tests need openssl, which is not here: they are left out')
@@ -388,36 +387,28 @@ function tests(): void {
     },
   )
 
-  it('listenWebSocket with tls serves wss, also without TCP_NODELAY', async () => {
-    const listener = await listenWebSocket({ tls: local }, (transport) => {
-      const far = new Recorder(transport).open()
-      far.onEvent = () => far.length === 3 && far.write(far.bytes)
-    })
-    servers.push(listener)
-    expect(listener.url).toMatch(/^wss:/)
-    const parts = { tls: { ca: ca.cert }, socket: { noDelay: false } }
-    const a = await opened(dialWebSocketNode, listener.url, parts)
-    a.write(pattern(3))
-    await a.until(() => a.length === 3, 'the echo')
-  })
-
-  describe('listenTcp with tls', () => {
-    it('with ca demands a certificate of it', async () => {
-      const listener = await listenTcp({ tls: { ...local, ca: ca.cert } }, (transport) => {
+  it.each([
+    ['mqtts', listenTcp, dialTls],
+    ['wss', listenWebSocket, dialWebSocketNode],
+  ] as const)(
+    'a listener with tls serves %s, also without TCP_NODELAY; with ca it demands a certificate of it',
+    async (scheme, listen, by) => {
+      const listener = await listen({ tls: { ...local, ca: ca.cert } }, (transport) => {
         const far = new Recorder(transport).open()
         far.onEvent = () => far.length === 3 && far.write(far.bytes)
       })
       servers.push(listener)
-      expect(listener.url).toMatch(/^mqtts:/)
-      const a = await opened(dialTls, listener.url, { tls: { ca: ca.cert, ...client } })
+      expect(new URL(listener.url).protocol).toBe(`${scheme}:`)
+      const parts = { tls: { ca: ca.cert, ...client }, socket: { noDelay: false } }
+      const a = await opened(by, listener.url, parts)
       a.write(pattern(3))
       await a.until(() => a.length === 3, 'the echo')
-    })
+    },
+  )
 
-    it('rejects certificates that cannot be used', async () => {
-      expect((await failure(listenTcp({ tls: { cert: 'x', key: 'y' } }, () => {}))).option).toBe(
-        'tls.cert',
-      )
-    })
+  it('listenTcp rejects certificates that cannot be used', async () => {
+    expect((await failure(listenTcp({ tls: { cert: 'x', key: 'y' } }, () => {}))).option).toBe(
+      'tls.cert',
+    )
   })
 }

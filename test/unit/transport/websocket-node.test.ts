@@ -5,10 +5,8 @@ import type { Transport } from '../../../src/transport/transport.js'
 import { dialWebSocketNode, listenWebSocket } from '../../../src/transport/websocket-node.js'
 import { closed, listening } from '../../support/servers.js'
 import { transportContract } from './contract.js'
-import { pattern } from './recorder.js'
-import { dialledPair, failure, never, opened, target } from './targets.js'
-import { answer, frame, rawServer } from './websocket-server.js'
-import { websocketSuite } from './websocket-suite.js'
+import { dialledPair, failure, never, opened, pattern, target } from './rig.js'
+import { answer, frame, rawServer, websocketSuite } from './websocket-suite.js'
 
 transportContract({
   name: 'websocket on node',

@@ -4,8 +4,7 @@ import { dialWebSocket } from '../../../src/transport/websocket.js'
 import { listenWebSocket } from '../../../src/transport/websocket-node.js'
 import { pause } from '../../support/pausing.js'
 import { transportContract } from './contract.js'
-import { pattern, Recorder } from './recorder.js'
-import { dialledPair, failure, never, target } from './targets.js'
+import { dialledPair, failure, never, pattern, Recorder, target } from './rig.js'
 import { websocketSuite } from './websocket-suite.js'
 
 const native = globalThis.WebSocket as typeof WebSocket | undefined

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { MqttError } from '../../../src/errors.js'
 import * as mq from '../../../src/typed/index.js'
 import { pause } from '../../support/pausing.js'
-import { coded, pair } from './rig.js'
+import { coded, outcomeOf, pair } from './rig.js'
 
 const missing = z.object({
   id: z.string(),
@@ -17,8 +17,6 @@ const at = '2026-01-02T03:04:05.000Z'
 /** The same topic, for those that know no errors. */
 const plain = mq.operation('find/{id}', mq.number(), mq.text())
 
-const failed = (call: Promise<unknown>): Promise<unknown> =>
-  call.then(() => 'it was answered').catch((error: unknown) => error)
 const remote = (reasonName: string, fields = {}) => coded('ERR_REMOTE', { reasonName, ...fields })
 
 describe('a declared error', () => {
@@ -32,7 +30,7 @@ describe('a declared error', () => {
           : find.error('NOT_FOUND', { id, at }, 'no such thing')
     })
     const bound = find.on(caller)
-    const error = await failed(bound.call({ id: 'a' }, 1))
+    const error = await outcomeOf(bound.call({ id: 'a' }, 1))
     const fields = {
       name: 'MqttError',
       message: 'no such thing',
@@ -48,10 +46,10 @@ describe('a declared error', () => {
       plain.isError(error),
     ]
     expect(known).toEqual([true, false, false])
-    const busy = await failed(bound.call({ id: 'busy' }, 1))
+    const busy = await outcomeOf(bound.call({ id: 'busy' }, 1))
     expect(busy).toMatchObject({ reasonName: 'BUSY', message: 'come again', data: undefined })
     expect(find.isError(busy, 'BUSY')).toBe(true)
-    expect(await failed(bound.call({ id: 'sealed' }, 1))).toMatchObject({
+    expect(await outcomeOf(bound.call({ id: 'sealed' }, 1))).toMatchObject({
       reasonName: 'SEALED',
       data: Uint8Array.of(0, 255),
     })
@@ -90,7 +88,7 @@ describe('a declared error', () => {
       { qos: 1, onError: () => expect.unreachable('nothing failed') },
     )
     expect(
-      find.isError(await failed(find.on(caller).call({ id: 'a' }, 1, { qos: 1 })), 'BUSY'),
+      find.isError(await outcomeOf(find.on(caller).call({ id: 'a' }, 1, { qos: 1 })), 'BUSY'),
     ).toBe(true)
     expect([calls, serving.invalid]).toEqual([1, 0])
   })
@@ -102,22 +100,22 @@ describe('a declared error', () => {
         ? find.error('BUSY', 'come again')
         : find.error('NOT_FOUND', { id, at }, 'no such thing')
     })
-    const old = await failed(plain.on(caller).call({ id: 'a' }, 1))
+    const old = await outcomeOf(plain.on(caller).call({ id: 'a' }, 1))
     expect(old).toEqual(remote('NOT_FOUND', { message: 'no such thing' }))
     expect(old).not.toHaveProperty('data')
-    expect(await failed(plain.on(caller).call({ id: 'busy' }, 1))).toMatchObject({
+    expect(await outcomeOf(plain.on(caller).call({ id: 'busy' }, 1))).toMatchObject({
       reasonName: 'BUSY',
       message: 'come again',
     })
     const other = mq.operation('find/{id}', mq.number(), mq.text(), {
       errors: { NOT_FOUND: mq.number() },
     })
-    const error = await failed(other.on(caller).call({ id: 'a' }, 1))
+    const error = await outcomeOf(other.on(caller).call({ id: 'a' }, 1))
     const unread = { cause: coded('ERR_INVALID_PAYLOAD') }
     expect(error).toEqual(remote('NOT_FOUND', { message: 'no such thing', ...unread }))
     expect(other.isError(error)).toBe(false)
     // A caller that knows requests and nothing more.
-    const raw = await failed(caller.request('find/a', '1'))
+    const raw = await outcomeOf(caller.request('find/a', '1'))
     expect(raw).toEqual(remote('NOT_FOUND', { message: `{"id":"a","at":"${at}"}` }))
   })
 
@@ -131,7 +129,7 @@ describe('a declared error', () => {
       ['NOT_FOUND', false, { cause: coded('ERR_INVALID_PAYLOAD') }],
       ['OTHER', false, {}],
     ] as const) {
-      const error = await failed(find.on(caller).call({ id }, 1))
+      const error = await outcomeOf(find.on(caller).call({ id }, 1))
       expect(error).toEqual(remote(id, { message: 'in words', ...more }))
       expect([find.isError(error), find.isError(error, 'BUSY')]).toEqual([isDeclared, isDeclared])
     }
@@ -146,8 +144,8 @@ describe('a declared error', () => {
         : elsewhere.error('GONE', 4, 'gone for good')
     })
     const bound = find.on(caller)
-    expect(await failed(bound.call({ id: 'a' }, 1))).toEqual(remote('ERR_HANDLER_FAILED'))
-    expect(await failed(bound.call({ id: 'b' }, 1))).toEqual(
+    expect(await outcomeOf(bound.call({ id: 'a' }, 1))).toEqual(remote('ERR_HANDLER_FAILED'))
+    expect(await outcomeOf(bound.call({ id: 'b' }, 1))).toEqual(
       remote('GONE', { message: 'gone for good' }),
     )
   })
@@ -158,8 +156,8 @@ describe('a declared error', () => {
       yield* []
       throw id === 'busy' ? find.error('BUSY') : find.error('NOT_FOUND', { id, at: 'noon' })
     })
-    expect(find.isError(await failed(find.on(caller).call({ id: 'busy' }, 1)))).toBe(true)
-    expect(await failed(find.on(caller).stream({ id: 'a' }, 1).next())).toEqual(
+    expect(find.isError(await outcomeOf(find.on(caller).call({ id: 'busy' }, 1)))).toBe(true)
+    expect(await outcomeOf(find.on(caller).stream({ id: 'a' }, 1).next())).toEqual(
       remote('ERR_HANDLER_FAILED'),
     )
   })
@@ -172,7 +170,9 @@ describe('a declared error', () => {
     await using _serving = await find.on(server).serve({ id: 'e' }, () => {
       throw find.error('BUSY')
     })
-    expect(await failed(find.on(caller).call({ id: 'd' }, 1))).toEqual(remote('ERR_HANDLER_FAILED'))
+    expect(await outcomeOf(find.on(caller).call({ id: 'd' }, 1))).toEqual(
+      remote('ERR_HANDLER_FAILED'),
+    )
   })
 
   it.each(['call', 'stream'] as const)(
@@ -190,7 +190,7 @@ describe('a declared error', () => {
       const bound = find.on(caller)
       const stream = bound.stream({ id: 'a' }, 1)
       if (how === 'stream') expect((await stream.next()).value).toBe('one')
-      const error = await failed(how === 'call' ? bound.call({ id: 'a' }, 1) : stream.next())
+      const error = await outcomeOf(how === 'call' ? bound.call({ id: 'a' }, 1) : stream.next())
       expect(error).toEqual(remote('ERR_PACKET_TOO_LARGE', { message: 'the answer is too large' }))
     },
   )
@@ -211,7 +211,7 @@ describe('a declared error', () => {
       for (const how of ['call', 'stream'] as const) {
         const abort = new AbortController()
         const bound = slow.on(caller)
-        const call = failed(
+        const call = outcomeOf(
           how === 'call'
             ? bound.call({ signal: abort.signal })
             : bound.stream({ signal: abort.signal }).next(),

@@ -1,14 +1,129 @@
-/**
- * What the frames of the scanner promise beyond telling the same as the Framer: where they read, what they copy, and what happens when it fails.
- */
-import { describe, expect, it, vi } from 'vitest'
+/** The binary and its loader, and what the frames of the scanner promise beyond what the Framer does: where they read, what they copy, and what happens when it fails. */
+
+import { readFileSync } from 'node:fs'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { binary } from '../../../src/wasm/binary.js'
 import { WasmFrames, type Worth } from '../../../src/wasm/frames.js'
 import type { Memory } from '../../../src/wasm/memory.js'
+import type { FrameScanner } from '../../../src/wire/frames.js'
 import { PublishView } from '../../../src/wire/publish.js'
 import { TopicTable } from '../../../src/wire/topic-table.js'
 import { field, join, packet, variable } from '../../fuzz/build.js'
 import { always, differs, instantiate, tellFramer, tellScanner } from './scanner.js'
 import { type Delivery, tell } from './story.js'
+
+const { readSource, compile, moduleOf } = (await import(
+  new URL('../../../.ci/wasm.mjs', import.meta.url).href
+)) as {
+  readSource(): string
+  /** WebAssembly of a source. Rejects with what does not compile. */
+  compile(source: string): Promise<Uint8Array<ArrayBuffer>>
+  /** The text of src/wasm/binary.ts for a source, and bytes of the WebAssembly in it. */
+  moduleOf(source: string): Promise<{ readonly text: string; readonly size: number }>
+}
+
+const committed = readFileSync(new URL('../../../src/wasm/binary.ts', import.meta.url), 'utf8')
+
+it('src/wasm/binary.ts is that of scanner.as (if not: npm run build)', {
+  timeout: 60_000,
+}, async () => {
+  const { text, size } = await moduleOf(readSource())
+  expect(committed).toBe(text)
+  expect(Buffer.from(binary, 'base64')).toHaveLength(size)
+})
+
+it('a source gives the same bytes whenever it is compiled, and another source others', {
+  timeout: 60_000,
+}, async () => {
+  const source = readSource()
+  const bytes = await compile(source)
+  expect(await compile(source)).toEqual(bytes)
+  expect(
+    await compile(source.replace('const MOST_PROBES: u32 = 8', 'const MOST_PROBES: u32 = 9')),
+  ).not.toEqual(bytes)
+})
+
+it('a source that does not compile is refused with what is wrong', {
+  timeout: 60_000,
+}, async () => {
+  await expect(compile('export function scan(): i32 { return nothing }')).rejects.toThrow(
+    /does not compile[\s\S]*nothing/,
+  )
+})
+
+it('the binary is small, asks for nothing, and has a memory that never grows', () => {
+  const bytes = Buffer.from(binary, 'base64')
+  expect(bytes.length).toBeLessThan(4096)
+  const module = new WebAssembly.Module(bytes)
+  expect(WebAssembly.Module.imports(module)).toEqual([])
+  const names = WebAssembly.Module.exports(module).map(({ name }) => name)
+  expect(names.sort()).toEqual(['memory', 'scan'])
+  const { memory } = new WebAssembly.Instance(module).exports as { memory: WebAssembly.Memory }
+  expect(memory.buffer.byteLength).toBe(7 * 65_536)
+  expect(() => memory.grow(1)).toThrow(RangeError)
+})
+
+async function fresh(): Promise<() => Promise<FrameScanner | undefined>> {
+  vi.resetModules()
+  return (await import('../../../src/wasm/index.js')).loadScanner
+}
+
+afterEach(() => {
+  vi.unstubAllGlobals()
+  vi.restoreAllMocks()
+})
+
+describe('loadScanner', () => {
+  it('gives the one scanner of the thread, which tells what the framer tells', async () => {
+    const loadScanner = await fresh()
+    const scanner = await loadScanner()
+    expect(scanner).toBeDefined()
+    expect(await loadScanner()).toBe(scanner)
+    const setting = { protocolVersion: 5, maximumPacketSize: 1000 } as const
+    const deliveries = [
+      {
+        bytes: new Uint8Array(Buffer.from('3005000161007830050001610078d000', 'hex')),
+        inPlace: true,
+      },
+    ]
+    const frames = (scanner as FrameScanner).frames(setting)
+    expect(
+      differs(tellFramer(setting, deliveries), tell(frames, deliveries, scanner?.window)),
+    ).toBeUndefined()
+  })
+
+  it('compiles without blocking', async () => {
+    const compiled = vi.spyOn(WebAssembly, 'Module')
+    const loadScanner = await fresh()
+    expect(await loadScanner()).toBeDefined()
+    expect(compiled).not.toHaveBeenCalled()
+  })
+
+  const refuse = () => {
+    throw new WebAssembly.CompileError('refused by Content Security Policy')
+  }
+  it.each<readonly [name: string, given: unknown]>([
+    ['there is no WebAssembly', undefined],
+    ['there is no SIMD', { validate: () => false, instantiate: refuse }],
+    ['the page forbids it', { validate: () => true, instantiate: refuse }],
+    [
+      'the page forbids it, and tells later',
+      { validate: () => true, instantiate: async () => refuse() },
+    ],
+    [
+      'there is no memory',
+      { validate: () => true, instantiate: () => Promise.reject(new RangeError('out of memory')) },
+    ],
+    ['it is something else', { validate: () => true, instantiate: async () => ({}) }],
+  ])('gives undefined where %s, and says nothing', async (_, given) => {
+    const said = (['log', 'warn', 'error'] as const).map((name) => vi.spyOn(console, name))
+    const loadScanner = await fresh()
+    vi.stubGlobal('WebAssembly', given)
+    await expect(loadScanner()).resolves.toBeUndefined()
+    await expect(loadScanner()).resolves.toBeUndefined()
+    for (const spy of said) expect(spy).not.toHaveBeenCalled()
+  })
+})
 
 const setting = { protocolVersion: 5, maximumPacketSize: 1 << 20 } as const
 const never: Worth = { ...always, rich: 1e6, plain: 1e6, copied: 1e6 }

@@ -6,6 +6,7 @@ import { binary } from '../../../src/wasm/binary.js'
 import { WasmFrames, type Worth } from '../../../src/wasm/frames.js'
 import { Memory } from '../../../src/wasm/memory.js'
 import { Framer } from '../../../src/wire/framer.js'
+import type { FrameScanner } from '../../../src/wire/frames.js'
 import type { ProtocolVersion, PublishPacket } from '../../../src/wire/packets.js'
 import { type Defect, instead } from '../../support/defective.js'
 import { type Delivery, type Story, tell } from './story.js'
@@ -23,6 +24,12 @@ export const always: Worth = {
   plain: 0,
   copied: 0,
   largestCopied: Number.POSITIVE_INFINITY,
+}
+
+/** A scanner that is asked for every chunk, however small: for suites that run through WebAssembly as a whole. */
+export function eagerScanner(): FrameScanner {
+  const memory = instantiate()
+  return { window: memory.window, frames: (options) => new WasmFrames(memory, options, always) }
 }
 
 export interface Setting {

@@ -340,13 +340,4 @@ describe('the fixed header', () => {
       'malformed',
     ])
   })
-
-  it('announces at least the mandatory fields', () => {
-    for (const { value, low, from, minRemainingLength } of types) {
-      for (let length = 0; length < minRemainingLength; length++) {
-        const error = failure(frame(byte((value << 4) | low), '00'.repeat(length)), from)
-        expect(error?.kind, `type ${value} length ${length}`).toMatch(/malformed|protocol/)
-      }
-    }
-  })
 })

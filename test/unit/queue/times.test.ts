@@ -1,7 +1,10 @@
-/** Clocks that are set, backoffs that fail, and publishes that all come at once. */
+/** The rate and the time that is left; clocks that are set, backoffs that fail, and publishes that all come at once. */
+
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { exponential } from '../../../src/client/options/backoff.js'
 import { openQueue, type Queue, type QueueOptions } from '../../../src/queue/index.js'
+import { Meter } from '../../../src/queue/meter.js'
+import { Progress } from '../../../src/queue/progress.js'
 import { FakePublisher, fail, MapStore, refusedWith, settled } from './rig.js'
 
 const start = Date.UTC(2030, 0, 1)
@@ -21,11 +24,67 @@ beforeEach(() => {
 })
 
 afterEach(async () => {
-  const closed = queue.close({ timeout: 0 })
+  const closed = queue?.close({ timeout: 0 })
   await vi.advanceTimersByTimeAsync(1000)
   await closed
   vi.useRealTimers()
 })
+
+/** A meter that has counted so many a second, evenly, from one second to another. */
+function counted(meter: Meter, perSecond: number, from: number, to: number): Meter {
+  for (let at = from * 1000; at < to * 1000; at += 1000 / perSecond) meter.count(start + at)
+  return meter
+}
+
+it.each([1, 2, 5, 10, 60])('is what it is after %i seconds', (seconds) => {
+  const meter = counted(new Meter(), 100, 0, seconds)
+  expect(meter.rate(start + seconds * 1000)).toBeCloseTo(100, -1)
+})
+
+it('is what it is soon after a pause, of which it knows nothing', () => {
+  const meter = counted(new Meter(), 100, 0, 20)
+  counted(meter, 100, 3600, 3602)
+  expect(meter.rate(start + 3_602_000)).toBe(100)
+})
+
+it('goes down while nothing is delivered, and is 0 after ten seconds', () => {
+  const meter = counted(new Meter(), 100, 0, 5)
+  const rates = [5, 6, 10, 14].map((seconds) => meter.rate(start + seconds * 1000))
+  expect(rates).toEqual([...rates].sort((one, other) => other - one))
+  expect(rates[0]).toBe(100)
+  expect(rates[2]).toBeLessThan(60)
+  expect(meter.rate(start + 15_000)).toBe(0)
+})
+
+it('counts the first second as a whole one, so that one entry is no thousand a second', () => {
+  const meter = new Meter()
+  meter.count(start + 999)
+  expect(meter.rate(start + 999)).toBe(1)
+})
+
+it.each([-3_600_000, 3_600_000])(
+  'of a queue is what it is while the clock is set by %i ms',
+  (by) => {
+    const progress = new Progress(
+      () => ({ pending: 60, inFlight: 0, bytes: 0 }),
+      () => undefined,
+      () => false,
+    )
+    const deliver = (): void => {
+      for (let n = 0; n < 30; n++) {
+        vi.advanceTimersByTime(100)
+        progress.handleDelivered()
+      }
+    }
+    deliver()
+    vi.setSystemTime(start + by)
+    deliver()
+    expect(progress.status.rate).toBeCloseTo(10, 0)
+    expect(progress.status.timeLeft).toBeCloseTo(6000, -3)
+    vi.advanceTimersByTime(15_000)
+    expect(progress.status.rate).toBe(0)
+  },
+)
 
 describe('a clock that is set', () => {
   it.each([
@@ -87,20 +146,6 @@ it('drop-oldest: gives up the oldest of those that come at once, and never the n
 })
 
 describe('what is told', () => {
-  it('of damage that openQueue() itself found', async () => {
-    publisher.online = false
-    await open()
-    await queue.publish('a', '1')
-    await queue.close({ timeout: 0 })
-    const [damaged] = store.entryKeys as [string]
-    store.content.set(damaged, new Uint8Array(9))
-    await open()
-    const told: string[] = []
-    queue.on('storecorrupt', ({ key }) => told.push(key))
-    await vi.advanceTimersByTimeAsync(1)
-    expect(told).toEqual([damaged])
-  })
-
   it('of a store that fails is one error a second, however many entries wait for it', async () => {
     await open()
     const errors: unknown[] = []
