@@ -1,6 +1,6 @@
 /** Jobs whose expectation is wrong on purpose: a runner that lets one pass does not look. */
 import type { Expected } from '../oracle.js'
-import { jobs, ofClient } from './jobs.js'
+import { jobs } from './jobs.js'
 import type { Job } from './verdict.js'
 
 /** One way to be wrong for each thing that is compared. */
@@ -36,7 +36,7 @@ const twists: readonly ((expected: Expected) => Expected | undefined)[] = [
 ]
 
 export function misjudged(): Job[] {
-  const all = ofClient(jobs(5)).filter(({ sequence }) => sequence.bytes.length < 100)
+  const all = jobs(5).filter(({ sequence }) => sequence.bytes.length < 100)
   return twists.map((twist, index) => {
     // Not always the first that fits.
     const fitting = all.filter(({ expected }) => twist(expected) !== undefined)

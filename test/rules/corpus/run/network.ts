@@ -3,7 +3,7 @@ import { Client } from '../../../../src/client/node.js'
 import { turn } from '../../../support/pausing.js'
 import { ids } from '../case.js'
 import { enter, optionsFor, type Peer, script } from './enter.js'
-import { ofClient, pieces } from './jobs.js'
+import { pieces } from './jobs.js'
 import { quietly } from './quietly.js'
 import { type Kind, type Link, nameLength, type Servers, serve } from './servers.js'
 import { disagreement, finding, type Job, type Observed } from './verdict.js'
@@ -133,7 +133,7 @@ class Run {
 
 /** Runs all over one transport; gives what was not as expected. */
 export const runNetwork = (kind: Kind, jobs: readonly Job[]): Promise<string[]> =>
-  quietly(() => run(kind, ofClient(jobs)))
+  quietly(() => run(kind, jobs))
 
 async function run(kind: Kind, jobs: readonly Job[]): Promise<string[]> {
   const servers = await serve(kind)
