@@ -65,15 +65,13 @@ const kinds: Readonly<Record<SiteName, () => Promise<Kind>>> = {
   },
 
   async mochi() {
-    const [plain, scram] = [await buildGo('mochi'), await buildGo('scram-mochi')]
-    if (plain.missing !== undefined) return { missing: plain.missing }
-    if (scram.missing !== undefined) return { missing: scram.missing }
-    const folders = { plain: plain.folder, scram: scram.folder }
+    const { folder, missing } = await buildGo('mochi')
+    if (folder === undefined) return { missing }
     return {
       version: mochiVersion(),
       // See its lacks of topic aliases from the broker, and of an inbound window.
       clientOptions: { topicAliasMaximum: 0, receiveMaximum: 65_535 },
-      start: (setup) => startMochi(folders, featureSetup(setup), identities().server),
+      start: (setup) => startMochi(folder, featureSetup(setup), identities().server),
     }
   },
 
