@@ -54,7 +54,6 @@ const real = [
   // Worlds count every timer of their process.
   'test/support/checkers.test.ts',
   'test/world/*.test.ts',
-  'test/world/durable/*.test.ts',
 ]
 
 /** In tests of it, `mqwire/compat` stands on the sources. */

@@ -14,6 +14,7 @@ import { artemisVersion, startArtemis } from '../lab/brokers/artemis.js'
 import { buildGo, buildMaven } from '../lab/brokers/building.js'
 import { hivemqVersion, startHivemq } from '../lab/brokers/hivemq.js'
 import { mochiVersion, startMochi } from '../lab/brokers/mochi.js'
+import { identities } from '../support/certificates.js'
 import { aedesSetups } from './aedes.js'
 import {
   account,
@@ -25,7 +26,6 @@ import {
   startAedes,
   startMosquitto,
 } from './brokers.js'
-import { identities } from './identities.js'
 
 export type SiteName = 'mosquitto' | 'mochi' | 'aedes' | 'MemoryBroker' | 'HiveMQ CE' | 'Artemis'
 

@@ -3,8 +3,7 @@
  */
 import type { Defect } from '../support/defective.js'
 import { printed } from './canary.js'
-import { WorldClock } from './clock.js'
-import { takeOverTime } from './platform-time.js'
+import { takeOverTime, WorldClock } from './clock.js'
 import { Random } from './random.js'
 import { payloadName, type Seen } from './reader.js'
 
