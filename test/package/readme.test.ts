@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { blocksOf, compile, execute, fencesOf, filesOf } from './code-blocks.js'
-import { node, project, removeProjects, requireDist, root } from './fixture.js'
-import { pages } from './pages.js'
+import { node, pages, project, removeProjects, requireDist, root } from './fixture.js'
 
 const read = (page: string): string => readFileSync(path.join(root, page), 'utf8')
 const guides = pages

@@ -2,8 +2,7 @@
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { root } from './fixture.js'
-import { pages } from './pages.js'
+import { pages, root } from './fixture.js'
 
 /** What `.ci/docs-pages.mjs` offers. */
 interface Pages {

@@ -7,7 +7,7 @@ import { generate as many } from './many/schedule.js'
 import { ManyWorld } from './many/world.js'
 import type { AnyWorld, Findings } from './play.js'
 import { generate as programs } from './programs.js'
-import type { Shrinkable } from './shrink.js'
+import type { Shrinkable } from './runner.js'
 import { World } from './world.js'
 
 type Run = Pick<AnyWorld<Shrinkable, Findings>, 'history' | 'run' | 'told'>

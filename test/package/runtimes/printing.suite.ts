@@ -3,9 +3,8 @@ import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { project, removeProjects, requireDist, root } from '../fixture.js'
-import { printed } from '../transcript/in-node.js'
+import { printed, type Servers, startServers } from '../transcript/in-node.js'
 import { expectRules } from '../transcript/kept.js'
-import { type Servers, startServers } from '../transcript/servers.js'
 import { flags, leftOut, runtimes, storesIn } from './fetched.js'
 
 let servers: Servers

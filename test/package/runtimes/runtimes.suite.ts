@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, startAedes } from '../../real/brokers.js'
 import { project, removeProjects, requireDist, run, writeFiles } from '../fixture.js'
-import { programs, wellDone } from '../round.js'
+import { programs, wellDone } from '../page.js'
 import { flags, leftOut, type Runtime, runtimes, storesIn } from './fetched.js'
 
 let broker: Broker

@@ -10,8 +10,8 @@ import { within } from '../../real/waiting.js'
 import { closed, listening } from '../../support/servers.js'
 import { packed, requireDist, root } from '../fixture.js'
 import { inPage } from './broken.js'
+import { type Servers, startServers } from './in-node.js'
 import { expectHeads, expectKept, expectRules } from './kept.js'
-import { type Servers, startServers } from './servers.js'
 
 interface Shown {
   readonly type: string

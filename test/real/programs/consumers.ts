@@ -1,6 +1,12 @@
 /** Durable consumers, which come back or are killed; work that is shared, by request and response over `$share` and by a fleet that changes. */
-import type { Device, DeviceOptions } from './device.js'
-import { type Program, sleep, type World, within } from './world.js'
+import {
+  type Device,
+  type DeviceOptions,
+  type Program,
+  sleep,
+  type World,
+  within,
+} from './world.js'
 
 async function backlog(
   world: World,

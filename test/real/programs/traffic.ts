@@ -1,7 +1,6 @@
 /** Many devices for one consumer, one message for many, large payloads, and filters that come and go while 1,000 topics are published to. */
 import { createHash, randomFillSync } from 'node:crypto'
-import type { ConsumeOptions } from './device.js'
-import { type Program, sleep, type World } from './world.js'
+import { type ConsumeOptions, type Program, sleep, type World } from './world.js'
 
 interface Fleet {
   readonly devices: number

@@ -3,10 +3,9 @@ import { hex } from './bytes.js'
 import type { Case } from './case.js'
 import { corpus } from './index.js'
 import { endName, judge } from './oracle.js'
-import { byteJobs, cutJobs, jobs } from './run/jobs.js'
+import { byteJobs, cutJobs, type Job, jobs } from './run/jobs.js'
 import { runMemory } from './run/memory.js'
 import { runNetwork } from './run/network.js'
-import type { Job } from './run/verdict.js'
 import { statesOf } from './states.js'
 
 const versions = [5, 4] as const

@@ -1,9 +1,8 @@
 /** Every case in every state on a client over the memory transport, in a time that stands still: whole, in pieces, and byte by byte. */
 import { describe, expect, it } from 'vitest'
 import type { Expected } from './oracle.js'
-import { byteJobs, cutJobs, jobs } from './run/jobs.js'
+import { byteJobs, cutJobs, type Job, jobs } from './run/jobs.js'
 import { runMemory } from './run/memory.js'
-import type { Job } from './run/verdict.js'
 
 /** One way to be wrong for each thing that is compared. */
 const twists: readonly ((expected: Expected) => Expected | undefined)[] = [

@@ -6,11 +6,9 @@ import { memoryPair } from '../../../../src/transport/memory.js'
 import type { Sink, Transport } from '../../../../src/transport/transport.js'
 import { turn } from '../../../support/pausing.js'
 import type { Bytes } from '../bytes.js'
-import { enter, optionsFor, type Peer } from './enter.js'
-import { Hearing } from './hearing.js'
-import { pieces } from './jobs.js'
+import { enter, Hearing, optionsFor, type Peer } from './enter.js'
+import { disagreement, finding, type Job, type Observed, pieces } from './jobs.js'
 import { quietly } from './quietly.js'
-import { disagreement, finding, type Job, type Observed } from './verdict.js'
 
 const noop = (): void => undefined
 /** Clients at a time. */

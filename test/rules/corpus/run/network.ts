@@ -6,11 +6,9 @@ import { Client } from '../../../../src/client/node.js'
 import { turn } from '../../../support/pausing.js'
 import { listening } from '../../../support/servers.js'
 import { ids } from '../case.js'
-import { enter, optionsFor, type Peer, script } from './enter.js'
-import { Hearing } from './hearing.js'
-import { pieces } from './jobs.js'
+import { enter, Hearing, optionsFor, type Peer, script } from './enter.js'
+import { disagreement, finding, type Job, type Observed, pieces } from './jobs.js'
 import { quietly } from './quietly.js'
-import { disagreement, finding, type Job, type Observed } from './verdict.js'
 
 /** Characters of a user name. */
 const nameLength = 6
