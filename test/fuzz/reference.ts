@@ -1,4 +1,7 @@
-/** Second opinions on a session: on what it writes, and on the messages that it receives. They share nothing with `src`, and must never import from there. */
+/**
+ * Second opinions on a session: on what it writes, and on the messages that it receives. They share nothing with `src`, and must never import from
+ * there.
+ */
 import { Malformed, readPacket, type Seen, Splitter } from '../world/reader.js'
 import { check, OracleError } from './oracle.js'
 

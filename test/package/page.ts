@@ -1,4 +1,7 @@
-/** The page of the one program that every runtime runs and every bundler bundles, and pages in the browser of the system: a folder is served, its `index.html` opened, and what the page said is given. */
+/**
+ * The page of the one program that every runtime runs and every bundler bundles, and pages in the browser of the system: a folder is served, its
+ * `index.html` opened, and what the page said is given.
+ */
 import path from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll } from 'vitest'

@@ -1,4 +1,7 @@
-/** The TypeScript blocks of the README and of the guides compile against the built package, and those tagged `ts run` run against a broker. The table that compares clients says what was found, measured and weighed, in every page that shows it. */
+/**
+ * The TypeScript blocks of the README and of the guides compile against the built package, and those tagged `ts run` run against a broker. The table
+ * that compares clients says what was found, measured and weighed, in every page that shows it.
+ */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'

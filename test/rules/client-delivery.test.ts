@@ -1,4 +1,7 @@
-/** Sections 3.2 and 4.1 to 4.6, by the bytes of a client: what CONNACK says of the session, the limits that it sets, and delivery in both directions: what is sent again, and in which order. */
+/**
+ * Sections 3.2 and 4.1 to 4.6, by the bytes of a client: what CONNACK says of the session, the limits that it sets, and delivery in both directions:
+ * what is sent again, and in which order.
+ */
 import { describe, expect, it } from 'vitest'
 import type { Subscription } from '../../src/client/options/index.js'
 import { takenTexts } from '../unit/client/incoming.js'

@@ -1,4 +1,7 @@
-/** Chapters 1 and 2, sections 3.4 to 3.11, 4.7 and 4.8, by the bytes of a client: strings, headers, identifiers, lengths, reason codes, requests. What each filter matches: `test/unit/wire/topics.test.ts`. */
+/**
+ * Chapters 1 and 2, sections 3.4 to 3.11, 4.7 and 4.8, by the bytes of a client: strings, headers, identifiers, lengths, reason codes, requests.
+ * What each filter matches: `test/unit/wire/topics.test.ts`.
+ */
 import { describe, expect, it } from 'vitest'
 import type { BaseClient } from '../../src/client/client.js'
 import type { ClientOptions, PublishProperties } from '../../src/client/options/index.js'

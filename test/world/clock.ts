@@ -1,4 +1,7 @@
-/** The time of one world: timers in a heap, run one by one, and between two of them every promise gets its turn. Queues, pools and groups take timers and dates from the platform: while a world runs, these are the world's. */
+/**
+ * The time of one world: timers in a heap, run one by one, and between two of them every promise gets its turn. Queues, pools and groups take timers
+ * and dates from the platform: while a world runs, these are the world's.
+ */
 import { type Timer, Timers } from '../../src/testing/timers.js'
 
 interface Step extends Timer {

@@ -1,4 +1,7 @@
-/** Rules of the monitor, and a rule of the durable world, seen to fail on traces made by hand; and the reader of packets. Those of the planted defects are in `test/support/checkers.test.ts`. */
+/**
+ * Rules of the monitor, and a rule of the durable world, seen to fail on traces made by hand; and the reader of packets. Those of the planted
+ * defects are in `test/support/checkers.test.ts`.
+ */
 import { expect, test } from 'vitest'
 import {
   decodePublish,

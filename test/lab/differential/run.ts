@@ -1,4 +1,7 @@
-/** One differential run: batches of packets go to every codec, and each difference that no judgement covers is a finding. A clock is read for the limit only. */
+/**
+ * One differential run: batches of packets go to every codec, and each difference that no judgement covers is a finding. A clock is read for the
+ * limit only.
+ */
 import {
   type Difference,
   decodeOurs,

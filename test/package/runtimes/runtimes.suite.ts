@@ -1,4 +1,7 @@
-/** The installed package in every supported Node, the oldest one included, and in Deno and Bun: a round over TCP and one over WebSocket; and what `console.log` shows in Deno and Bun of everything that a program gets into its hands. */
+/**
+ * The installed package in every supported Node, the oldest one included, and in Deno and Bun: a round over TCP and one over WebSocket; and what
+ * `console.log` shows in Deno and Bun of everything that a program gets into its hands.
+ */
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

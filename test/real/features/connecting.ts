@@ -1,4 +1,7 @@
-/** How a connection comes about, over each transport and in each version of the protocol; and how it is kept idle, ended, cut, refused, and made many times. */
+/**
+ * How a connection comes about, over each transport and in each version of the protocol; and how it is kept idle, ended, cut, refused, and made many
+ * times.
+ */
 import { expect } from 'vitest'
 import { scramSha256 } from '../../../src/auth/index.js'
 import { Client, type ClientEvents } from '../../../src/client/node.js'

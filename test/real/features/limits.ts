@@ -1,4 +1,7 @@
-/** What a broker announces in CONNACK is shown, and kept before anything is sent; what a client announces is kept by the broker; and reason codes for what is not allowed. */
+/**
+ * What a broker announces in CONNACK is shown, and kept before anything is sent; what a client announces is kept by the broker; and reason codes for
+ * what is not allowed.
+ */
 import { expect } from 'vitest'
 import { account, limits as narrow } from '../brokers.js'
 import type { Feature } from '../target.js'

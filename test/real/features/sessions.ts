@@ -1,4 +1,7 @@
-/** Wills (sections 3.1.2.5, 3.1.3.2, 3.14.4); sessions, resumed, taken over, ended on purpose (3.1.2.4, 3.1.2.11.2, 4.1); and what ends by itself: sessions, queued messages, the wills of sessions. */
+/**
+ * Wills (sections 3.1.2.5, 3.1.3.2, 3.14.4); sessions, resumed, taken over, ended on purpose (3.1.2.4, 3.1.2.11.2, 4.1); and what ends by itself:
+ * sessions, queued messages, the wills of sessions.
+ */
 import { expect } from 'vitest'
 import type { Client, ClientOptions, Message, QoS, Subscription } from '../../../src/client/node.js'
 import type { Feature, World } from '../target.js'

@@ -1,4 +1,7 @@
-/** Topic names and filters (sections 1.5.4, 4.7), retained messages (3.3.1.3, 3.8.3.1), and subscriptions with their consumers: sharing, identifiers, acknowledgement, handlers. */
+/**
+ * Topic names and filters (sections 1.5.4, 4.7), retained messages (3.3.1.3, 3.8.3.1), and subscriptions with their consumers: sharing, identifiers,
+ * acknowledgement, handlers.
+ */
 import { expect } from 'vitest'
 import type { Client, QoS } from '../../../src/client/node.js'
 import type { Feature } from '../target.js'

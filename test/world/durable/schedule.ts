@@ -1,4 +1,7 @@
-/** What one run of the durable world is made of, as plain data: a setup, what the application does, and what goes wrong; at random from a seed, crashes among it. */
+/**
+ * What one run of the durable world is made of, as plain data: a setup, what the application does, and what goes wrong; at random from a seed,
+ * crashes among it.
+ */
 import { linkFault, numbered, troubledTime } from '../generate.js'
 import type { HabitName } from '../habits.js'
 import type { PipeOptions } from '../pipe.js'

@@ -1,4 +1,7 @@
-/** What one run of the world of many connections is made of, as plain data: a pool or a group, what its application does, and what goes wrong; at random from a seed. */
+/**
+ * What one run of the world of many connections is made of, as plain data: a pool or a group, what its application does, and what goes wrong; at
+ * random from a seed.
+ */
 import { linkFault, numbered, troubledTime } from '../generate.js'
 import type { PipeOptions } from '../pipe.js'
 import type { Refused } from '../play.js'

@@ -1,4 +1,7 @@
-/** Attacks by size: packets, parts, compression, properties (T01, T03, T04, T10); on tables, on text, and before the end of authentication (T09, T11, T15, T26). */
+/**
+ * Attacks by size: packets, parts, compression, properties (T01, T03, T04, T10); on tables, on text, and before the end of authentication (T09, T11,
+ * T15, T26).
+ */
 import { deflateRawSync } from 'node:zlib'
 import { pause } from '../../../support/pausing.js'
 import type { Bench } from '../bench.js'

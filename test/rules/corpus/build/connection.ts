@@ -1,4 +1,7 @@
-/** CONNACK (section 3.2): every reason code, Session Present, the method, the assigned identifier, and everything that can be wrong with one. PINGRESP, DISCONNECT and AUTH (sections 3.13 to 3.15). */
+/**
+ * CONNACK (section 3.2): every reason code, Session Present, the method, the assigned identifier, and everything that can be wrong with one.
+ * PINGRESP, DISCONNECT and AUTH (sections 3.13 to 3.15).
+ */
 import { type Bytes, block, fill, frame, string, text } from '../bytes.js'
 import { type Book, method, type Step, shown, step } from '../case.js'
 import { anyReasonCode, reasonCodes } from '../facts.js'
