@@ -20,8 +20,7 @@ const pure = [
 const long = [
   'test/unit/client/cost.test.ts',
   'test/unit/client/registry-model.test.ts',
-  'test/rules/corpus/core.test.ts',
-  'test/rules/corpus/memory-*.test.ts',
+  'test/rules/corpus/memory-client.test.ts',
   'test/fuzz/search.test.ts',
   'test/unit/compat/{calls,events,messages}.test.ts',
   'test/unit/queue/cost.test.ts',
@@ -51,7 +50,6 @@ const real = [
   // Worlds count every timer of their process.
   'test/support/checkers.test.ts',
   'test/world/*.test.ts',
-  'test/world/durable/*.test.ts',
 ]
 
 /** In tests of it, `mqwire/compat` stands on the sources. */

@@ -1,7 +1,7 @@
 /** The fuzzer itself: counters change nothing, and the search finds what is hidden. */
 import { describe, expect, test } from 'vitest'
 import { hex } from './build.js'
-import { instrument } from './instrument.js'
+import { instrument } from './bundler.js'
 import { OracleError } from './oracle.js'
 import { Search } from './search.js'
 import type { Target } from './targets.js'

@@ -18,8 +18,7 @@ import type { PublishView } from '../../src/wire/publish.js'
 import type { TopicRecord } from '../../src/wire/topic-table.js'
 import { type Defect, transportWith, type Wrapper } from '../support/defective.js'
 import { check, checkMost, checkSame, guarded, shownError } from './oracle.js'
-import { Outlet } from './outlet.js'
-import { ReferenceInbound } from './reference-inbound.js'
+import { Outlet, ReferenceInbound } from './reference.js'
 import { Tables } from './tables.js'
 
 /** What a run is set to. */

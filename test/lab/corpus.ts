@@ -3,7 +3,7 @@ import { chosenJobs, lines, ways } from '../rules/corpus/main.js'
 import { type Lab, type Result, together, within } from './lab.js'
 
 export const about =
-  'each sequence of bytes in each state: on the core, over memory, TCP and WebSocket; a word chooses by name; `json` lists them'
+  'each sequence of bytes in each state: over memory, TCP and WebSocket; a word chooses by name; `json` lists them'
 export const minutes = 2
 
 /** So many runs are begun at a time. */

@@ -7,9 +7,7 @@ export const about =
   'blocks of README and guides, examples, transcripts, the site; `update` writes test/package/transcript anew; `comparison` asks the other clients and writes the tables'
 export const minutes = 2
 
-const files = ['readme', 'from-mqttjs', 'site', 'comparison', 'help'].map(
-  (name) => `test/package/${name}.test.ts`,
-)
+const files = ['readme', 'from-mqttjs', 'site'].map((name) => `test/package/${name}.test.ts`)
 
 /** A program of the checkout whose exit code says whether it went well. */
 async function program(lab: Lab, did: string, args: readonly string[]): Promise<Result> {

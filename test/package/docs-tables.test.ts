@@ -6,8 +6,7 @@ import { eventName, parseOptions } from '../../src/client/options/check-options.
 import type { ClientOptions } from '../../src/client/options/index.js'
 import { parseOptions as brokerOptions } from '../../src/testing/broker/common/options.js'
 import { compile } from './code-blocks.js'
-import { declarations, removeProjects, requireDist, root } from './fixture.js'
-import { pages } from './pages.js'
+import { declarations, pages, removeProjects, requireDist, root } from './fixture.js'
 
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8')
 

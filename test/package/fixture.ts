@@ -1,7 +1,7 @@
 /** Temporary projects into which npm installed the tarball of `npm pack`. The tests look at `dist/` and never build it, as several run at once. */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import {
   cp,
   mkdir,
@@ -68,7 +68,7 @@ export function declarations(file: string): string {
 const projects: string[] = []
 
 /** A temporary folder with these files, without the package. */
-export async function emptyProject(files: Readonly<Record<string, string>>): Promise<string> {
+async function emptyProject(files: Readonly<Record<string, string>>): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-package-'))
   projects.push(folder)
   await writeFiles(folder, { 'package.json': '{ "private": true, "type": "module" }', ...files })
@@ -222,4 +222,12 @@ export const entries = Object.keys(packageExports)
 export const compilers: readonly (readonly [version: string, file: string])[] = [
   ['5.2', path.join(root, 'node_modules', 'typescript-5.2', 'bin', 'tsc')],
   ['7', path.join(root, 'node_modules', 'typescript', 'bin', 'tsc')],
+]
+
+export const pages: readonly string[] = [
+  'README.md',
+  ...readdirSync(path.join(root, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`)
+    .sort(),
 ]

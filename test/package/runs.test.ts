@@ -3,10 +3,16 @@ import { build as esbuild } from 'esbuild'
 import { createLogger, build as vite } from 'vite'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Broker, startAedes } from '../real/brokers.js'
-import { type Bundle, bundled, flawless } from './bundled.js'
 import { node, project, removeProjects, requireDist } from './fixture.js'
-import { withBrowser } from './page.js'
-import { pageWith, programs, wellDone } from './round.js'
+import {
+  type Bundle,
+  bundled,
+  flawless,
+  pageWith,
+  programs,
+  wellDone,
+  withBrowser,
+} from './page.js'
 
 let broker: Broker
 let urls: [tcp: string, webSocket: string]

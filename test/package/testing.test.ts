@@ -4,8 +4,7 @@ import path from 'node:path'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { link, node, project, removeProjects, requireDist, root } from './fixture.js'
-import { withBrowser } from './page.js'
-import { pageWith } from './round.js'
+import { pageWith, withBrowser } from './page.js'
 
 const read = (name: string): string =>
   readFileSync(path.join(root, 'examples', 'testing', name), 'utf8')

@@ -1,8 +1,8 @@
 /** What is left of clients that came and went: nothing. */
 import { expect, it } from 'vitest'
 import { Client, type EndpointOptions } from '../../src/client/node.js'
+import { identities } from '../support/certificates.js'
 import { startMosquitto, type TransportName, withMosquitto } from './brokers.js'
-import { identities } from './identities.js'
 import { eventually, failure, sequence, take, within } from './waiting.js'
 
 const batch = 10

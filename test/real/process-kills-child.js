@@ -1,5 +1,5 @@
 /**
- * The process that `process-kills.ts` kills: it publishes through a queue that shares the store of its client's session, and consumes. What it knows is
+ * The process that `process-kills.test.ts` kills: it publishes through a queue that shares the store of its client's session, and consumes. What it knows is
  * appended to files in the same turn, so that SIGKILL leaves no line that is not true.
  *
  * Its one argument is JSON: see `ChildSettings`. It tells its parent `connected`, and when the queue is empty `drained`; a message from its parent ends it.

@@ -14,6 +14,7 @@ import { artemisVersion, startArtemis } from '../lab/brokers/artemis.js'
 import { buildGo, buildMaven } from '../lab/brokers/building.js'
 import { hivemqVersion, startHivemq } from '../lab/brokers/hivemq.js'
 import { mochiVersion, startMochi } from '../lab/brokers/mochi.js'
+import { identities } from '../support/certificates.js'
 import { aedesSetups } from './aedes.js'
 import {
   account,
@@ -25,7 +26,6 @@ import {
   startAedes,
   startMosquitto,
 } from './brokers.js'
-import { identities } from './identities.js'
 
 export type SiteName = 'mosquitto' | 'mochi' | 'aedes' | 'MemoryBroker' | 'HiveMQ CE' | 'Artemis'
 
@@ -65,15 +65,13 @@ const kinds: Readonly<Record<SiteName, () => Promise<Kind>>> = {
   },
 
   async mochi() {
-    const [plain, scram] = [await buildGo('mochi'), await buildGo('scram-mochi')]
-    if (plain.missing !== undefined) return { missing: plain.missing }
-    if (scram.missing !== undefined) return { missing: scram.missing }
-    const folders = { plain: plain.folder, scram: scram.folder }
+    const { folder, missing } = await buildGo('mochi')
+    if (folder === undefined) return { missing }
     return {
       version: mochiVersion(),
       // See its lacks of topic aliases from the broker, and of an inbound window.
       clientOptions: { topicAliasMaximum: 0, receiveMaximum: 65_535 },
-      start: (setup) => startMochi(folders, featureSetup(setup), identities().server),
+      start: (setup) => startMochi(folder, featureSetup(setup), identities().server),
     }
   },
 

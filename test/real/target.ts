@@ -14,9 +14,9 @@ import {
   type Subscription,
 } from '../../src/client/node.js'
 import type { TlsOptions } from '../../src/transport/transport.js'
+import { identities } from '../support/certificates.js'
 import { type Broker, type Setup, type TransportName, transports } from './brokers.js'
 import { features } from './features.js'
-import { identities } from './identities.js'
 import type { BrokerName, Cell } from './matrix.js'
 import { type Site, site } from './sites.js'
 import { within } from './waiting.js'

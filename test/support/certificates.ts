@@ -1,5 +1,4 @@
 /** Certificates for the TLS tests, made by `openssl` when the tests start: nothing expires in the repository, and no key is kept in it. */
-
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +9,7 @@ export interface Identity {
   readonly key: string
 }
 
-export interface Leaf {
+interface Leaf {
   /** Subject alternative names, as openssl writes them: `DNS:a.test,IP:127.0.0.1`. */
   readonly names?: string
   /** Days from now to its end; negative for an expired one. Default 2. */
@@ -123,4 +122,15 @@ export function issueBetween(
 function stamp(days: number): string {
   const [date = ''] = new Date(Date.now() + days * 86_400_000).toISOString().split('.')
   return `${date.replace(/[-:T]/g, '')}Z`
+}
+
+let made: { readonly authority: Identity; readonly server: Identity } | undefined
+
+/** It assumes that there is `openssl`. */
+export function identities(): { readonly authority: Identity; readonly server: Identity } {
+  if (made === undefined) {
+    const authority = selfSigned('authority')
+    made = { authority, server: issue(authority) }
+  }
+  return made
 }

@@ -1,8 +1,8 @@
 /** The options of the client under test, from the setup of a run. */
 import type { ClientOptions, Credentials } from '../../src/client/options/index.js'
 import type { FrameScanner } from '../../src/wire/frames.js'
-import { canary } from './canary.js'
 import { mannersOf, smallPacket } from './habits.js'
+import { canary } from './payloads.js'
 import type { Random } from './random.js'
 import type { Setup } from './schedule.js'
 

@@ -1,14 +1,14 @@
 /** What the history of a run must look like beyond I1 to I9: bytes, turns, what the broker holds, ends, and peace where nothing is wrong. */
 import { MqttError } from '../../src/errors.js'
-import { printed } from './canary.js'
 import { closedFilter, isHarsh, isPoison, mannersOf, mostFilters, smallPacket } from './habits.js'
 import type { Call, History } from './history.js'
-import type { Checked, Held } from './invariants-tools.js'
 import {
+  type Checked,
   concerns,
   detaches,
   does,
   droppedSizes,
+  type Held,
   has,
   isFickle,
   isUnheard,
@@ -18,7 +18,7 @@ import {
   sizeKey,
   toldLarge,
 } from './invariants-tools.js'
-import { differs } from './payloads.js'
+import { differs, printed } from './payloads.js'
 import { operationsOf } from './schedule.js'
 
 /** Every byte that the broker took is what was published. */

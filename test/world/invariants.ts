@@ -1,7 +1,6 @@
 /** What the history of a run must look like: I1 to I9 of the acceptance matrix, and what follows from them. */
 import type { Message } from '../../src/client/options/index.js'
 import { MqttError } from '../../src/errors.js'
-import { printed, tells } from './canary.js'
 import { mannersOf } from './habits.js'
 import type { Delivered, History, Subscribed } from './history.js'
 import { checkCalls, checkDials } from './invariants-calls.js'
@@ -21,6 +20,7 @@ import {
   toldLarge,
 } from './invariants-tools.js'
 import { restless, wideChecks } from './invariants-wide.js'
+import { printed, tells } from './payloads.js'
 import { operationsOf } from './schedule.js'
 
 /** Runs every check; findings go to the history. */

@@ -1,13 +1,13 @@
 /** The kinds of worlds: one client, the same with calls that no sensible application makes, a device with a store, and many connections. */
 import type { Defect } from '../support/defective.js'
-import { generate as durable } from './durable/generate.js'
+import { generate as durable } from './durable/schedule.js'
 import { DurableWorld } from './durable/world.js'
 import { generate as world } from './generate.js'
-import { generate as many } from './many/generate.js'
+import { generate as many } from './many/schedule.js'
 import { ManyWorld } from './many/world.js'
 import type { AnyWorld, Findings } from './play.js'
 import { generate as programs } from './programs.js'
-import type { Shrinkable } from './shrink.js'
+import type { Shrinkable } from './runner.js'
 import { World } from './world.js'
 
 type Run = Pick<AnyWorld<Shrinkable, Findings>, 'history' | 'run' | 'told'>

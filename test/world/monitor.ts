@@ -1,6 +1,5 @@
 /** What a broker must never see: it reads both directions of every connection of one client and says which rule was broken. */
-import { InboundRules } from './monitor-inbound.js'
-import { OutboundRules } from './monitor-outbound.js'
+import { InboundRules, OutboundRules } from './monitor-messages.js'
 import { Malformed, property, readPacket, type Seen, Splitter } from './reader.js'
 
 /** What the monitor knows of the client that it watches. */

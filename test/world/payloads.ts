@@ -1,4 +1,5 @@
-/** Payloads of which every byte is known: a name, a dot, and then text that follows from both name and place. */
+/** Payloads of which every byte is known: a name, a dot, and then text that follows from both name and place. And the secret that nothing may print. */
+import { inspect } from 'node:util'
 
 const encoder = new TextEncoder()
 
@@ -30,7 +31,7 @@ export function differs(bytes: Uint8Array, name: string, size = 0): string | und
 }
 
 /** Bytes in the caller's memory, and how the caller writes over them. */
-export interface Given {
+interface Given {
   readonly payload: string | ArrayBuffer | ArrayBufferView
   /** False where somebody else had written to it. */
   readonly overwrite: () => boolean
@@ -65,4 +66,31 @@ function over(payload: ArrayBuffer | ArrayBufferView, memory: Uint8Array): Given
     return isSame
   }
   return { payload, overwrite }
+}
+
+export const canary = 'tweety-5up3r-s3cr3t'
+
+const codes = [...canary].map((character) => character.charCodeAt(0))
+const decimal = codes.join(',')
+const hexadecimal = codes.map((code) => code.toString(16)).join('')
+
+/** True when the text holds a secret, also as the bytes that `inspect` and JSON print. */
+export function tells(text: string): boolean {
+  if (text.includes(canary)) return true
+  const dense = text.replace(/\s+/g, '')
+  return dense.includes(decimal) || dense.includes(hexadecimal)
+}
+
+/** Everything that a careless program prints of a value: `inspect` with depth, message, stack, JSON. */
+export function printed(value: unknown): string {
+  const parts = [
+    inspect(value, { depth: 6, breakLength: Number.POSITIVE_INFINITY, maxArrayLength: 64 }),
+  ]
+  if (value instanceof Error) parts.push(value.message, value.stack ?? '', String(value))
+  try {
+    parts.push(JSON.stringify(value) ?? '')
+  } catch {
+    // Circular: `inspect` has shown it.
+  }
+  return parts.join('\n')
 }

@@ -2,9 +2,8 @@
  * What every kind of world has in common: findings and the trace of a run, errors that nobody catches, packets in a line, refusals of single messages.
  */
 import type { Defect } from '../support/defective.js'
-import { printed } from './canary.js'
-import { WorldClock } from './clock.js'
-import { takeOverTime } from './platform-time.js'
+import { takeOverTime, WorldClock } from './clock.js'
+import { printed } from './payloads.js'
 import { Random } from './random.js'
 import { payloadName, type Seen } from './reader.js'
 

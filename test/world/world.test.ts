@@ -1,8 +1,8 @@
 /** The fixed seeds of each kind of world that every change has to bear. `npm run lab -- world` plays others. And the shrinker. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type KindName, kinds, traced } from './kinds.js'
+import { parsed, shown, shrink } from './runner.js'
 import type { Schedule } from './schedule.js'
-import { parsed, shown, shrink } from './shrink.js'
 
 const { stackTraceLimit } = Error
 // Stacks of errors take a third of the time.

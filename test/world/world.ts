@@ -1,11 +1,9 @@
 /** One run: client, pipe, broker and application in one process under virtual time, from a schedule to its findings. */
-
 import type { BaseClient } from '../../src/client/client.js'
 import type { ClientEvents } from '../../src/client/options/index.js'
 import { clientWith, type Defect } from '../support/defective.js'
 import { Application } from './application.js'
 import { type ModelBroker, makeBroker } from './broker.js'
-import { canary, printed, tells } from './canary.js'
 import { clientOptions, endpoints } from './client-options.js'
 import { isHarsh, mannersOf } from './habits.js'
 import { type Call, History, type Subscribed } from './history.js'
@@ -14,6 +12,7 @@ import { detaches, isFickle, isUnheard } from './invariants-tools.js'
 import { checkHeld } from './invariants-wide.js'
 import { Monitor } from './monitor.js'
 import { Network } from './network.js'
+import { canary, printed, tells } from './payloads.js'
 import { type ScriptedPlatform, scriptedPlatform } from './platform.js'
 import { AnyWorld, endPatience, packetLine, patience, shownEvent, throwing } from './play.js'
 import {

@@ -24,7 +24,7 @@ const cache = fileURLToPath(new URL('../../../node_modules/.cache/mqwire/', impo
 /** A folder with what was built, or why there is none. */
 export type Built =
   | { readonly folder: string; readonly missing?: undefined }
-  | { readonly missing: string }
+  | { readonly folder?: undefined; readonly missing: string }
 
 /** The path of a program, looked for in PATH and in more folders. */
 export function findProgram(name: string, more: readonly string[] = []): string | undefined {

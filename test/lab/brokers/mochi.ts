@@ -1,5 +1,5 @@
 /**
- * Starts mochi-mqtt, built here from `mochi/` where there is a Go toolchain; for enhanced authentication the program of `scram-mochi/`.
+ * Starts mochi-mqtt, built here from `mochi/` where there is a Go toolchain.
  *
  * It assumes that what it starts was built. Nothing of mqwire is used here.
  */
@@ -11,30 +11,26 @@ import { ProcessBroker, startProcess } from '../../real/process-broker.js'
 import type { Identity } from '../../support/certificates.js'
 import { freePorts } from '../../support/servers.js'
 
-/** Folders with the two programs. */
-export interface MochiPrograms {
-  readonly plain: string
-  readonly scram: string
-}
-
 /** The version that go.mod asks for. */
 export function mochiVersion(): string {
   const file = readFileSync(new URL('mochi/go.mod', import.meta.url), 'utf8')
   return /mochi-mqtt\/server\/v2 v(\S+)/.exec(file)?.[1] ?? ''
 }
 
-/** Starts it, with a listener for each transport. */
-export function startMochi(
-  programs: MochiPrograms,
+/** Starts it, with a listener for each transport. @param more other flags of `main.go` */
+export const startMochi = (
+  program: string,
   setup: Setup,
   server: Identity,
-): Promise<Broker> {
-  return startProcess(() =>
-    setup === 'scram' ? makeScram(programs.scram) : make(programs.plain, setup, server),
-  )
-}
+  more: Readonly<Record<string, string>> = {},
+): Promise<Broker> => startProcess(() => make(program, setup, server, more))
 
-async function make(program: string, setup: Setup, server: Identity): Promise<ProcessBroker> {
+async function make(
+  program: string,
+  setup: Setup,
+  server: Identity,
+  more: Readonly<Record<string, string>>,
+): Promise<ProcessBroker> {
   const folder = mkdtempSync(join(tmpdir(), 'mqwire-'))
   const [tcp = 0, tls = 0, ws = 0, wss = 0] = await freePorts(4)
   const [certificate, key, socket] = ['cert.pem', 'key.pem', 'socket'].map((name) =>
@@ -45,6 +41,7 @@ async function make(program: string, setup: Setup, server: Identity): Promise<Pr
   const options = {
     setup,
     ...account,
+    users: JSON.stringify({ [account.username]: account.password }),
     database: join(folder, 'database'),
     tcp: `127.0.0.1:${tcp}`,
     tls: `127.0.0.1:${tls}`,
@@ -53,6 +50,7 @@ async function make(program: string, setup: Setup, server: Identity): Promise<Pr
     unix: socket,
     cert: certificate,
     key,
+    ...more,
   }
   return new ProcessBroker({
     name: 'mochi',
@@ -67,23 +65,5 @@ async function make(program: string, setup: Setup, server: Identity): Promise<Pr
       'Unix socket': `unix://${socket}`,
     },
     doors: [tcp, tls, ws, wss, socket],
-  })
-}
-
-async function makeScram(program: string): Promise<ProcessBroker> {
-  const folder = mkdtempSync(join(tmpdir(), 'mqwire-'))
-  const [tcp = 0] = await freePorts(1)
-  return new ProcessBroker({
-    name: 'mochi',
-    command: join(program, 'broker'),
-    parameters: [
-      '-address',
-      `127.0.0.1:${tcp}`,
-      '-users',
-      JSON.stringify({ [account.username]: account.password }),
-    ],
-    folder,
-    urls: { TCP: `mqtt://127.0.0.1:${tcp}` },
-    doors: [tcp],
   })
 }

@@ -12,8 +12,7 @@ import { shake } from './frames.js'
 import { type Line, Link } from './link.js'
 import { nameOf, type Result, type Scenario, usualGarbage } from './scenario.js'
 import { floods } from './scenarios/flood.js'
-import { size } from './scenarios/size.js'
-import { tables } from './scenarios/tables.js'
+import { size, tables } from './scenarios/size.js'
 
 const scenarios: readonly Scenario[] = [...size, ...floods, ...tables]
 

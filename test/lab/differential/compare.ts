@@ -1,15 +1,35 @@
 /** Holds what our codec says of a packet against the other codecs, and against the tables of the standard in the reference decoder of `test/unit/wire`. */
+import { decode, type Packet, WireError } from '../../../src/wire/index.js'
 import { referenceDecode } from '../../unit/wire/reference-decoder.js'
 import type { Codec, Verdict } from './foreign.js'
 import type { Case } from './generate.js'
 import { type Fields, normalized, normalizedHex, type Place, places } from './normalize.js'
-import { decodeOurs, type Ours } from './ours.js'
+
+/** A packet, or why there is none. */
+export type Ours =
+  | { readonly packet: Packet; readonly fields: Fields; readonly error?: undefined }
+  | { readonly error: string; readonly packet?: undefined; readonly fields?: undefined }
+
+/** What `decode` says. */
+export function decodeOurs(
+  bytes: Uint8Array,
+  { version, from }: Pick<Case, 'version' | 'from'>,
+): Ours {
+  try {
+    const packet = decode(bytes, { protocolVersion: version, from })
+    return { packet, fields: normalized(packet) as Fields }
+  } catch (error) {
+    // What is no WireError has no place here.
+    if (!(error instanceof WireError)) return { error: `throws ${String(error)}` }
+    return { error: `${error.kind} at ${error.offset}: ${error.message}` }
+  }
+}
 
 /**
  * How two codecs differ. `accepts`: the other accepts what we refuse; `refuses`: the other way round; `field`: both accept, one field is not the same;
  * `unwritten`: the other does not write what it read; `unread`: we refuse what the other wrote; `rewritten`: what it wrote has another field.
  */
-export type Kind = 'accepts' | 'refuses' | 'field' | 'unwritten' | 'unread' | 'rewritten'
+type Kind = 'accepts' | 'refuses' | 'field' | 'unwritten' | 'unread' | 'rewritten'
 
 /** One difference between our codec and another. */
 export interface Difference {

@@ -1,7 +1,6 @@
 /** The differential run of the codec in small, with mqtt-packet alone: nothing is found, and a codec that is wrong is. */
 import { expect, it } from 'vitest'
-import type { Ours } from './ours.js'
-import { decodeOurs } from './ours.js'
+import { decodeOurs, type Ours } from './compare.js'
 import { run } from './run.js'
 
 const options = {

@@ -1,7 +1,12 @@
-/** One differential run: batches of packets go to every codec, and each difference that no judgement covers is a finding. A clock is read for the limit only. */
+/**
+ * One differential run: batches of packets go to every codec, and each difference that no judgement covers is a finding. A clock is read for the
+ * limit only.
+ */
 import {
   type Difference,
+  decodeOurs,
   differences,
+  type Ours,
   type Standard,
   shownPlace,
   standardOf,
@@ -10,7 +15,6 @@ import {
 import { askMqttPacket, type Codec, GoCodecs, type Verdicts } from './foreign.js'
 import { batchSize, type Case, generate } from './generate.js'
 import { type Judgement, judgements } from './judged.js'
-import { decodeOurs, type Ours } from './ours.js'
 
 /** What to run. */
 export interface RunOptions {

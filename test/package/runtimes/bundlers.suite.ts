@@ -6,10 +6,8 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, startAedes } from '../../real/brokers.js'
-import { type Bundle, bundled, flawless } from '../bundled.js'
 import { node, removeProjects, requireDist } from '../fixture.js'
-import { withBrowser } from '../page.js'
-import { wellDone } from '../round.js'
+import { type Bundle, bundled, flawless, wellDone, withBrowser } from '../page.js'
 import { withTools } from './fetched.js'
 
 let broker: Broker

@@ -7,8 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, startAedes } from '../../real/brokers.js'
 import { nodeIn } from '../browser-code.js'
 import { project, removeProjects, requireDist, run } from '../fixture.js'
-import { withBrowser } from '../page.js'
-import { round, wellDone } from '../round.js'
+import { round, wellDone, withBrowser } from '../page.js'
 import { withFramework } from './fetched.js'
 
 const layout = `

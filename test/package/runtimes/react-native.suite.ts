@@ -7,7 +7,7 @@ import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, startAedes } from '../../real/brokers.js'
 import { type Outcome, project, removeProjects, requireDist, run } from '../fixture.js'
-import { round, wellDone } from '../round.js'
+import { round, wellDone } from '../page.js'
 import { withFramework } from './fetched.js'
 
 const index = `import { connect } from 'mqwire'

@@ -1,20 +1,30 @@
 /**
- * The installed package in every supported Node, the oldest one included, and in Deno and Bun: a round over TCP and one over WebSocket.
+ * The installed package in every supported Node, the oldest one included, and in Deno and Bun: a round over TCP and one over WebSocket; and what
+ * `console.log` shows in Deno and Bun of everything that a program gets into its hands.
  */
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, startAedes } from '../../real/brokers.js'
-import { project, removeProjects, requireDist, run, writeFiles } from '../fixture.js'
-import { programs, wellDone } from '../round.js'
+import { project, removeProjects, requireDist, root, run, writeFiles } from '../fixture.js'
+import { programs, wellDone } from '../page.js'
+import { printed, type Servers, startServers } from '../transcript/in-node.js'
+import { expectRules } from '../transcript/kept.js'
 import { flags, leftOut, type Runtime, runtimes, storesIn } from './fetched.js'
 
 let broker: Broker
+let servers: Servers
 let folder = ''
 
 beforeAll(async () => {
   await requireDist()
   broker = await startAedes()
+  servers = await startServers()
   folder = await project(programs)
-  return () => broker.stop()
+  return async () => {
+    await broker.stop()
+    await servers.stop()
+  }
 })
 afterAll(removeProjects)
 
@@ -67,6 +77,17 @@ describe.each(runtimes)('$name', (runtime) => {
     const output = 'ERR_STORE levelStore needs the package classic-level: npm install classic-level'
     expect(await start(runtime, ['peer.mjs'])).toEqual({ code: 0, output })
   })
+
+  if (runtime.kind !== 'node')
+    it('prints each object by the rules', async () => {
+      const empty = await project({})
+      const file = path.join(root, 'test', 'package', 'transcript', 'programs', 'objects.js')
+      const { executable = '', kind } = runtime
+      const runner = { executable, flags: flags[kind], env: storesIn(empty) }
+      const text = await printed(empty, servers, 'objects.js', await readFile(file, 'utf8'), runner)
+      expectRules([['objects', text]])
+      expect(text.split('\n').filter((line) => line.startsWith('-- '))).not.toEqual([])
+    })
 
   // Its WebSocket is the platform's, which takes no headers.
   if (runtime.kind !== 'bun') return

@@ -3,9 +3,8 @@ import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { packed, project, removeProjects, requireDist, root } from '../fixture.js'
 import { inNode } from './broken.js'
-import { printed } from './in-node.js'
+import { printed, type Servers, startServers } from './in-node.js'
 import { expectKept } from './kept.js'
-import { type Servers, startServers } from './servers.js'
 
 /** Of each lane: programs with one client id would take each other's session over. */
 let lanes: readonly Servers[]

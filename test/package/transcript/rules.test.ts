@@ -1,6 +1,6 @@
 /** The rules for what is printed object to what they are there for, and to nothing else. */
 import { expect, it } from 'vitest'
-import { objectionTo } from './rules.js'
+import { objectionTo } from './kept.js'
 
 it.each([
   ['no wider than two screens', 'x'.repeat(241)],

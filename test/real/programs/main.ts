@@ -10,7 +10,7 @@ import type { Result as Came, Lab } from '../../lab/lab.js'
 import type { TransportName } from '../brokers.js'
 import { commonSites, type SiteName, site, siteNames } from '../sites.js'
 import { verdictOf } from './expectations.js'
-import { lineOf } from './lines.js'
+import { lineOf } from './figures.js'
 import { programs } from './programs.js'
 import { type Cell, type Result, Runner } from './run.js'
 

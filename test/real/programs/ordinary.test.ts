@@ -8,7 +8,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import type { TransportName } from '../brokers.js'
 import { type SiteName, site } from '../sites.js'
 import { verdictOf } from './expectations.js'
-import { lineOf } from './lines.js'
+import { lineOf } from './figures.js'
 import { programs } from './programs.js'
 import { Runner } from './run.js'
 

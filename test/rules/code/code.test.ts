@@ -4,11 +4,127 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
+import ts from 'typescript-5.2'
 import { describe, expect, it } from 'vitest'
-import { circles, mutualRooms, repeatedClasses } from './house.js'
-import { layerViolations, unusedAllowances } from './layers.js'
-import { fileViolations, pureFolders, purityViolations } from './purity.js'
-import { patternsIn, readSources, root } from './source.js'
+import { layerOf, layerViolations, unusedAllowances } from './layers.js'
+import { blank, importsOf, parsed, patternsIn, readSources, root, type Sources } from './source.js'
+
+/** Files that reach each other by imports of any kind, the largest set first. A file that only imports itself is one of one. */
+function circles(sources: Sources): string[][] {
+  const graph = new Map([...sources].map(([file, code]) => [file, targetsOf(file, code, sources)]))
+  const reached = new Map([...graph.keys()].map((file) => [file, reach(file, graph)]))
+  const seen = new Set<string>()
+  const found: string[][] = []
+  for (const [file, others] of reached) {
+    if (seen.has(file) || !others.has(file)) continue
+    const circle = [...others].filter((other) => reached.get(other)?.has(file))
+    for (const member of circle) seen.add(member)
+    found.push(circle.sort())
+  }
+  return found.sort((one, other) => other.length - one.length)
+}
+
+function targetsOf(file: string, code: string, sources: Sources): string[] {
+  const relative = importsOf(code).filter(({ specifier }) => specifier.startsWith('.'))
+  const targets = relative.map(({ specifier }) =>
+    path.posix.join(path.posix.dirname(file), specifier).replace(/\.js$/, '.ts'),
+  )
+  return [...new Set(targets)].filter((target) => sources.has(target))
+}
+
+function reach(start: string, graph: ReadonlyMap<string, readonly string[]>): Set<string> {
+  const found = new Set<string>()
+  const open = [start]
+  for (let file = open.pop(); file !== undefined; file = open.pop()) {
+    for (const next of graph.get(file) ?? []) {
+      if (found.has(next)) continue
+      found.add(next)
+      open.push(next)
+    }
+  }
+  return found
+}
+
+/** The folder of a file, or its layer where that is a few files of `src/client` itself. */
+function roomOf(file: string): string {
+  const folder = path.posix.dirname(file)
+  return folder === 'client' ? (layerOf(file) ?? folder) : folder
+}
+
+/** Pairs of rooms that import each other, types counted. */
+function mutualRooms(sources: Sources): string[] {
+  const pairs = new Set<string>()
+  for (const [file, code] of sources)
+    for (const target of targetsOf(file, code, sources))
+      pairs.add(`${roomOf(file)} ${roomOf(target)}`)
+  const mutual = [...pairs].filter((pair) => {
+    const [from = '', to = ''] = pair.split(' ')
+    return from < to && pairs.has(`${to} ${from}`)
+  })
+  return mutual.sort()
+}
+
+/** Names that several classes of these files bear, each with where. */
+function repeatedClasses(sources: Sources): string[] {
+  const places = new Map<string, string[]>()
+  for (const [file, code] of sources) {
+    for (const node of parsed(code).statements) {
+      if (!ts.isClassDeclaration(node) || node.name === undefined) continue
+      places.set(node.name.text, [...(places.get(node.name.text) ?? []), file])
+    }
+  }
+  return [...places]
+    .filter(([, files]) => files.length > 1)
+    .map(([name, files]) => `${name}: ${files.join(', ')}`)
+}
+
+const pureFolders = ['wire/', 'client/session/']
+
+const forbidden: readonly (readonly [string, RegExp])[] = [
+  ['Date.now', /\bDate\s*\.\s*now\b/],
+  ['new Date', /\bnew\s+Date\b/],
+  ['Math.random', /\bMath\s*\.\s*random\b/],
+  ['Promise', /\bPromise(?:Like)?\b/],
+  ['async', /\basync\b/],
+  ['await', /\bawait\b/],
+  ['globalThis', /\bglobalThis\b/],
+  ['dynamic import', /\bimport\s*\(/],
+]
+
+// The one declaration of something outside the language: TextDecoder, which every platform has.
+const mayDeclare = new Map([['wire/utf8.ts', /^TextDecoder$/]])
+
+function declarations(text: string): string[] {
+  return [
+    ...text.matchAll(
+      /\bdeclare\s+(?:const|let|var|function|class|abstract\s+class|module|namespace|global)\s*([\w$]*)/g,
+    ),
+  ].map((found) => found[1] as string)
+}
+
+/** Every breach of purity in the pure folders, as `file: what`. */
+function purityViolations(sources: Sources): string[] {
+  const found: string[] = []
+  for (const [file, code] of sources) {
+    if (!pureFolders.some((folder) => file.startsWith(folder))) continue
+    const text = blank(code)
+    for (const [what, pattern] of forbidden) if (pattern.test(text)) found.push(`${file}: ${what}`)
+    for (const name of declarations(text))
+      if (!mayDeclare.get(file)?.test(name)) found.push(`${file}: declare ${name}`)
+  }
+  return found
+}
+
+/** Files that have a name that says nothing, or open without saying what they are. */
+function fileViolations(sources: Sources): string[] {
+  const found: string[] = []
+  for (const [file, code] of sources) {
+    if (/(?:^|\/)(?:utils?|helpers?|misc)(?:\.|\/)/.test(file))
+      found.push(`${file}: a name that says nothing`)
+    if (!/^(?:#![^\n]*\n)?\/\*\*\n/.test(code)) found.push(`${file}: no opening comment`)
+  }
+  return found
+}
 
 const sources = readSources()
 const tree = (...files: [file: string, code: string][]): Map<string, string> => new Map(files)

@@ -1,8 +1,7 @@
 /** The corpus: byte sequences that a server may send, good and bad, with what a client has to make of each in each state of a session. */
 import { addAcks } from './build/acks.js'
 import { addAnswers } from './build/answers.js'
-import { addConnack } from './build/connack.js'
-import { addAuth, addDisconnect, addPingresp } from './build/endings.js'
+import { addAuth, addConnack, addDisconnect, addPingresp } from './build/connection.js'
 import { addForeign, addReserved } from './build/framing.js'
 import { addPublish } from './build/publish.js'
 import { addSequences } from './build/sequences.js'

@@ -3,11 +3,9 @@ import { hex } from './bytes.js'
 import type { Case } from './case.js'
 import { corpus } from './index.js'
 import { endName, judge } from './oracle.js'
-import { runCore } from './run/core.js'
-import { cutJobs, jobs } from './run/jobs.js'
+import { byteJobs, cutJobs, type Job, jobs } from './run/jobs.js'
 import { runMemory } from './run/memory.js'
 import { runNetwork } from './run/network.js'
-import type { Job } from './run/verdict.js'
 import { statesOf } from './states.js'
 
 const versions = [5, 4] as const
@@ -28,9 +26,9 @@ export function* lines(): Iterable<string> {
 }
 
 export const ways: Readonly<Record<string, (list: readonly Job[]) => Promise<string[]>>> = {
-  core: runCore,
   'memory, whole': runMemory,
   'memory, in pieces': (list) => runMemory(cutJobs(list)),
+  'memory, byte by byte': (list) => runMemory(byteJobs(list)),
   'TCP, whole': (list) => runNetwork('tcp', list),
   'TCP, in pieces': (list) => runNetwork('tcp', cutJobs(list)),
   'WebSocket, whole': (list) => runNetwork('websocket', list),

@@ -1,5 +1,4 @@
 /** One client of the device with what its application does around it: a handler, a queue, and notes of everything that it was told. */
-
 import type { BaseClient } from '../../../src/client/client.js'
 import type { ClientEvents, Message } from '../../../src/client/options/index.js'
 import type { Platform } from '../../../src/client/platform.js'
@@ -9,9 +8,9 @@ import { clientWith } from '../../support/defective.js'
 import { payloadOf } from '../payloads.js'
 import { shownEvent } from '../play.js'
 import { payloadName } from '../reader.js'
-import type { KeptPublish } from './disk-view.js'
 import type { Outgoing } from './history.js'
 import type { Op } from './schedule.js'
+import type { KeptPublish } from './wire-rules.js'
 import type { DurableWorld, Process } from './world.js'
 
 const ends = ['disconnect', 'serverdisconnect', 'connecterror', 'sessionlost'] as const

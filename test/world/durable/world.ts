@@ -1,12 +1,14 @@
 /** One run of the durable world: a device whose process dies and comes back, its disk, a broker and the network between, under virtual time. */
-
 import { decodePublish, type PublishRecord } from '../../../src/client/durable/records.js'
 import { storeError } from '../../../src/store/base/backed-store.js'
 import type { StoreOperation } from '../../../src/store/base/store.js'
 import type { MemoryBroker } from '../../../src/testing/broker/index.js'
 import type { Defect } from '../../support/defective.js'
-import type { Fault as DiskFault } from '../../unit/store/simulated-disk.js'
-import { SimulatedDisk, simulatedStore } from '../../unit/store/simulated-disk.js'
+import {
+  type Fault as DiskFault,
+  SimulatedDisk,
+  simulatedStore,
+} from '../../unit/store/simulated-disk.js'
 import { forgottenTopic, isHarsh, mannersOf } from '../habits.js'
 import { Network } from '../network.js'
 import { payloadOf } from '../payloads.js'
@@ -16,12 +18,17 @@ import { payloadName, type Seen } from '../reader.js'
 import type { Fault as NetworkFault } from '../schedule.js'
 import { type LowIdentifiers, makeBroker } from './broker.js'
 import { Device } from './device.js'
-import { DiskView, type Names } from './disk-view.js'
-import { type Fed, History } from './history.js'
-import { checkHistory, owed } from './invariants.js'
-import type { Crash, Fault, Op, Schedule, Setup } from './schedule.js'
-import { defaultSetup, storeRefuses } from './schedule.js'
-import { WireRules } from './wire-rules.js'
+import { checkHistory, type Fed, History, owed } from './history.js'
+import {
+  type Crash,
+  defaultSetup,
+  type Fault,
+  type Op,
+  type Schedule,
+  type Setup,
+  storeRefuses,
+} from './schedule.js'
+import { DiskView, type Names, WireRules } from './wire-rules.js'
 
 /** Virtual milliseconds in which the world comes to rest where the broker goes on ending connections, each of which waits for the next. */
 const longPatience = 1_200_000

@@ -8,9 +8,8 @@ import type { Pool } from '../../../src/pool/types.js'
 import { given, payloadOf } from '../payloads.js'
 import { payloadName } from '../reader.js'
 import type { Call, End, History, Published } from './history.js'
-import type { Link } from './link.js'
 import type { Op, PublishOp, Setup } from './schedule.js'
-import type { ManyWorld } from './world.js'
+import type { Link, ManyWorld } from './world.js'
 
 /** What a pool gives for a publish that the fallback has. */
 const fallbackReceipt = 'the fallback has it'

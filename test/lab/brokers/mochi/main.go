@@ -74,8 +74,10 @@ func (h *windowHook) OnSessionEstablished(client *mqtt.Client, connect packets.P
 }
 
 func main() {
-	setup := flag.String("setup", "plain", "plain, narrow, lesser, guarded or durable")
+	setup := flag.String("setup", "plain", "plain, narrow, lesser, guarded, scram or durable")
 	username, password := flag.String("username", "", "who is let in when guarded"), flag.String("password", "", "of that user")
+	users, iterations := flag.String("users", "{}", "who is let in by SCRAM"), flag.Int("iterations", 4096, "rounds of SCRAM")
+	lie := flag.Bool("lie", false, "send wrong signatures of SCRAM")
 	database := flag.String("database", "", "file to remember in when durable")
 	addresses := map[string]*string{}
 	for _, id := range []string{"tcp", "tls", "ws", "wss", "unix"} {
@@ -94,6 +96,9 @@ func main() {
 		must(broker.AddHook(new(auth.AllowHook), nil))
 	}
 	must(broker.AddHook(new(windowHook), nil))
+	if *setup == "scram" {
+		must(broker.AddHook(newScramHook(*users, *iterations, *lie), nil))
+	}
 	if *setup == "narrow" {
 		must(broker.AddHook(&keepAliveHook{seconds: 15}, nil))
 	}

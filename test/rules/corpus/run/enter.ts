@@ -1,11 +1,34 @@
 /** Brings a client into a state of the corpus, whatever the transport: what the application does, what the server says, and what must be heard. */
-
 import type { BaseClient } from '../../../../src/client/client.js'
 import type { ClientOptions } from '../../../../src/client/options/index.js'
+import { readPacket, type Seen, Splitter } from '../../../world/reader.js'
 import { type Bytes, block, frame, join, string, u16 } from '../bytes.js'
 import { ids } from '../case.js'
 import { aliasProperty, dataProperty, methodProperty } from '../packets.js'
 import { limits, type State } from '../states.js'
+
+export class Hearing {
+  readonly #splitter = new Splitter()
+  #version = 5
+
+  push(bytes: Uint8Array): string[] {
+    return this.#splitter.push(bytes).flatMap((packet) => {
+      // The level stands behind the length and the name.
+      if (packet[0] === 0x10)
+        this.#version = packet[packet.findIndex((byte, at) => at > 0 && byte < 128) + 7] ?? 5
+      const seen = readPacket(packet, this.#version)
+      return seen.kind === 'pingreq' ? [] : [wordFor(seen)]
+    })
+  }
+}
+
+function wordFor({ kind, id, qos, reason }: Seen): string {
+  const code = reason.toString(16).padStart(2, '0')
+  if (kind === 'publish') return qos === 0 ? kind : `${kind} ${id}`
+  if (kind.startsWith('pub')) return `${kind} ${id} ${code}`
+  if (kind.endsWith('subscribe')) return `${kind} ${id}`
+  return kind === 'auth' || kind === 'disconnect' ? `${kind} ${code}` : kind
+}
 
 export interface Peer {
   say(bytes: Bytes): void

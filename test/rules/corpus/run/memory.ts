@@ -6,11 +6,9 @@ import { memoryPair } from '../../../../src/transport/memory.js'
 import type { Sink, Transport } from '../../../../src/transport/transport.js'
 import { turn } from '../../../support/pausing.js'
 import type { Bytes } from '../bytes.js'
-import { enter, optionsFor, type Peer } from './enter.js'
-import { Hearing } from './hearing.js'
-import { ofClient, pieces } from './jobs.js'
+import { enter, Hearing, optionsFor, type Peer } from './enter.js'
+import { disagreement, finding, type Job, type Observed, pieces } from './jobs.js'
 import { quietly } from './quietly.js'
-import { disagreement, finding, type Job, type Observed } from './verdict.js'
 
 const noop = (): void => undefined
 /** Clients at a time. */
@@ -183,8 +181,7 @@ async function settle(runs: readonly Run[]): Promise<void> {
 }
 
 /** Runs all; gives what was not as expected. */
-export const runMemory = (jobs: readonly Job[]): Promise<string[]> =>
-  quietly(() => run(ofClient(jobs)))
+export const runMemory = (jobs: readonly Job[]): Promise<string[]> => quietly(() => run(jobs))
 
 async function run(jobs: readonly Job[]): Promise<string[]> {
   const findings: string[] = []

@@ -1,8 +1,80 @@
 /**
- * A second opinion on the messages that a session receives: lists and searches, written from sections 2.2.1, 4.3, 4.4, 4.6 and 4.9.
- *
- * Slow and plain on purpose. It shares nothing with `src/client/session`, and must never import from there.
+ * Second opinions on a session: on what it writes, and on the messages that it receives. They share nothing with `src`, and must never import from
+ * there.
  */
+import { Malformed, readPacket, type Seen, Splitter } from '../world/reader.js'
+import { check, OracleError } from './oracle.js'
+
+const fromClient = [
+  'connect',
+  'publish',
+  'puback',
+  'pubrec',
+  'pubrel',
+  'pubcomp',
+  'subscribe',
+  'unsubscribe',
+  'pingreq',
+  'disconnect',
+  'auth',
+]
+
+/** One connection's outgoing bytes. */
+export class Outlet {
+  /** Packets so far. */
+  readonly packets: Seen[] = []
+  /** A CONNACK was sent to the client. */
+  answered = false
+  /** The version of its CONNECT. */
+  version: 4 | 5
+  readonly #splitter = new Splitter()
+  #disconnected = false
+
+  constructor(version: 4 | 5) {
+    this.version = version
+  }
+
+  /** Bytes of a packet that is not complete. */
+  get pending(): number {
+    return this.#splitter.pending
+  }
+
+  /** The packets that these bytes complete. @throws OracleError */
+  take(bytes: Uint8Array): Seen[] {
+    check(bytes.length > 0, 'output', () => 'an empty write')
+    try {
+      const seen = this.#splitter.push(bytes.slice()).map((packet) => this.#read(packet))
+      this.packets.push(...seen)
+      return seen
+    } catch (error) {
+      if (error instanceof Malformed)
+        throw new OracleError('output', `the client sent ${error.message}`, error)
+      throw error
+    }
+  }
+
+  #read(bytes: Uint8Array): Seen {
+    const first = this.packets.length === 0 && this.#begun === 0
+    this.#begun += 1
+    // Byte 8 of a CONNECT is its version.
+    if (first && (bytes[0] as number) >> 4 === 1)
+      this.version = readPacket(bytes, 5).version as 4 | 5
+    const seen = readPacket(bytes, this.version)
+    check(fromClient.includes(seen.kind), 'output', () => `the client sent ${seen.kind}`)
+    check(
+      (seen.kind === 'connect') === first,
+      'output',
+      () => `${seen.kind} as packet ${this.#begun}`,
+    )
+    check(!this.#disconnected, 'output', () => `${seen.kind} after DISCONNECT`)
+    const early = ['connect', 'auth', 'disconnect'].includes(seen.kind)
+    check(early || this.answered, 'output', () => `${seen.kind} before CONNACK`)
+    this.#disconnected = seen.kind === 'disconnect'
+    return seen
+  }
+
+  #begun = 0
+}
 
 /** What an input comes to: a ticket, a word, or the reason code of a close. */
 type Verdict = number | boolean | 'repeat' | `close ${number}`

@@ -1,24 +1,13 @@
-// A mochi-mqtt broker with enhanced authentication by SCRAM-SHA-256, for test/lab/brokers/scram-mochi.test.ts and the features.
-//
-// The mechanism is that of github.com/xdg-go/scram, so that neither side of an exchange is ours. It prints the address that it listens on, and
-// ends with its standard input, so that it never outlives the test.
+// Enhanced authentication by SCRAM-SHA-256. The mechanism is that of github.com/xdg-go/scram, so that neither side of an exchange is ours.
 package main
 
 import (
 	"encoding/json"
 	"errors"
-	"flag"
-	"fmt"
-	"io"
-	"log"
-	"log/slog"
-	"os"
 	"strings"
 	"sync"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/hooks/auth"
-	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
 	"github.com/xdg-go/scram"
 )
@@ -175,32 +164,13 @@ func credentials(users map[string]string, iterations int) (scram.CredentialLooku
 	}, nil
 }
 
-func main() {
-	list := flag.String("users", "{}", "JSON object of names and passwords")
-	iterations := flag.Int("iterations", 4096, "PBKDF2 rounds")
-	lie := flag.Bool("lie", false, "send signatures that are wrong")
-	address := flag.String("address", "127.0.0.1:0", "where to listen")
-	flag.Parse()
+// newScramHook takes users as a JSON object of names and passwords, PBKDF2 rounds, and whether to send signatures that are wrong.
+func newScramHook(list string, iterations int, lie bool) *scramHook {
 	users := map[string]string{}
-	must(json.Unmarshal([]byte(*list), &users))
-	lookup, err := credentials(users, *iterations)
+	must(json.Unmarshal([]byte(list), &users))
+	lookup, err := credentials(users, iterations)
 	must(err)
-	scramServer, err := scram.SHA256.NewServer(lookup)
+	server, err := scram.SHA256.NewServer(lookup)
 	must(err)
-
-	broker := mqtt.New(&mqtt.Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	must(broker.AddHook(new(auth.AllowHook), nil))
-	must(broker.AddHook(&scramHook{server: scramServer, lie: *lie}, nil))
-	listener := listeners.NewTCP(listeners.Config{ID: "tcp", Address: *address})
-	must(broker.AddListener(listener))
-	must(broker.Serve())
-	fmt.Println(listener.Address())
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	_ = broker.Close()
-}
-
-func must(err error) {
-	if err != nil {
-		log.Fatal(err)
-	}
+	return &scramHook{server: server, lie: lie}
 }
