@@ -86,15 +86,6 @@ export class BaseClient extends Printed implements AsyncDisposable {
   /** The client identifier in use: configured, or assigned by the server. */
   declare readonly clientId: string
   readonly #core: Core
-  // Own fields of each client, so that consoles show them. The functions are shared by all clients.
-  static readonly #shown: PropertyDescriptorMap = {
-    state: shown(function (this: BaseClient) {
-      return this.#core.states.current
-    }),
-    clientId: shown(function (this: BaseClient) {
-      return this.#core.clientId
-    }),
-  }
 
   /**
    * @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION,
@@ -110,7 +101,11 @@ export class BaseClient extends Printed implements AsyncDisposable {
     const real = parsed.platform ?? platform
     const core = new Core(real, sharedEndpoints(endpoints, real), parsed)
     this.#core = core
-    Object.defineProperties(this, BaseClient.#shown)
+    // Enumerable, so that consoles show them. As closures they work behind a Proxy, too.
+    Object.defineProperties(this, {
+      state: shown(() => core.states.current),
+      clientId: shown(() => core.clientId),
+    })
     const { on = {} } = parsed
     for (const type of settingsIn(on) as (keyof ClientEvents)[])
       this.on(type, on[type] as (event: unknown) => void)
@@ -486,7 +481,7 @@ function subscribed(core: Core, { requests, options }: CheckedSubscription): Con
   return consumer
 }
 
-function shown(get: (this: BaseClient) => string): PropertyDescriptor {
+function shown(get: () => string): PropertyDescriptor {
   return { get, enumerable: true, configurable: true }
 }
 

@@ -94,7 +94,8 @@ export function sharedEndpoints(
   given: Endpoint | readonly Endpoint[],
   platform: Platform,
 ): readonly ParsedEndpoint[] {
-  if (latest?.given === given && latest.platform === platform) return latest.parsed
+  if (latest !== undefined && latest.given === given && latest.platform === platform)
+    return latest.parsed
   const parsed = parseEndpoints(given, platform)
   if (typeof given === 'string' && parsed[0]?.password === undefined)
     latest = { given, platform, parsed }

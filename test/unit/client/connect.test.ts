@@ -6,7 +6,7 @@ import { MqttError } from '../../../src/errors.js'
 import { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
-import { accepting, agreeable, coded, connected, failure, pairOn, World } from './harness.js'
+import { accepting, agreeable, connected, failure, pairOn, World } from './harness.js'
 import { unhandledIn } from './unhandled.js'
 
 const field = (value: string | readonly number[]): number[] => {

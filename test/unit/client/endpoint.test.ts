@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { Client as BrowserClient } from '../../../src/client/browser.js'
 import { BaseClient } from '../../../src/client/client.js'
 import { Client } from '../../../src/client/node.js'
@@ -253,4 +253,10 @@ describe('what credentials() gives to dial', () => {
     const { target, error } = await given(endpoint, credentials)
     expect([target, error.code]).toEqual([undefined, 'ERR_UNSUPPORTED_OPTION'])
   })
+})
+
+it('the first client of a process, without a URL: says what is missing', async () => {
+  vi.resetModules()
+  const { Client: First } = await import('../../../src/client/node.js')
+  expect(() => new First(undefined as never)).toThrow('missing broker')
 })

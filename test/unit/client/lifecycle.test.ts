@@ -1,7 +1,7 @@
 /** States, events and their order; calls from every callback and in every state: everything settles, nothing is left. */
 import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../../src/client/options/index.js'
-import { accepting, agreeable, failure } from './harness.js'
+import { accepting, agreeable, connected, failure } from './harness.js'
 import { publish, quiet } from './incoming.js'
 import { type Behaviour, down, Rig, reconnect, refusing, rigged, welcoming } from './rig.js'
 import { settled } from './steps.js'
@@ -389,4 +389,11 @@ describe.each(Object.keys(situations))('the end while %s: every promise settles'
     await rig.advance(250)
     await expectOver(rig, tally)
   })
+})
+
+it('behind a Proxy, as in Vue, and in a copy, state and identifier are those of the client', async () => {
+  const { client } = await connected({ clientId: 'a' })
+  for (const seen of [new Proxy(client, {}), Object.create(client) as typeof client, { ...client }])
+    expect([seen.state, seen.clientId]).toEqual(['connected', 'a'])
+  client.destroy()
 })
