@@ -1,8 +1,8 @@
 /**
- * Reads entries from the store ahead of those under way, in their order, and no more than `mostAhead` of them.
+ * Reads entries from the store before they are published, in order, at most `mostAhead` of them.
  *
- * It may assume that it hears of each entry that is added to the store. An entry that it has passed over is never read again, so that a caller that takes
- * one out and does not delete it has to give it back.
+ * `handleAdded` must be called for each entry added to the store. No entry is read twice, so a
+ * caller that takes an entry and does not delete it must give it back.
  */
 import { deferred } from '../common/abort.js'
 import type { Changes } from './changes.js'

@@ -74,7 +74,10 @@ const queueOptions =
     queueSchema,
   )
 
-/** Checks the options of `openQueue`. @throws MqttError ERR_INVALID_OPTION, ERR_EVICTION_NOT_SUPPORTED */
+/**
+ * Checks the options of `openQueue`. @throws MqttError ERR_INVALID_OPTION,
+ * ERR_EVICTION_NOT_SUPPORTED
+ */
 export function queueConfig(given: QueueOptions, publisher: Publisher<unknown>) {
   const parsed = queueOptions(given ?? {})
   const shared = shares(publisher, parsed.store)

@@ -1,5 +1,5 @@
 /**
- * Admission to a queue: who may add an entry, in the order of the calls, and who waits.
+ * Admission to a queue: admits additions in the order of the calls, or makes them wait.
  *
  * At most as many callers wait as the queue may hold entries. An admitted caller adds its entry in
  * the same turn.

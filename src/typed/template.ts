@@ -213,7 +213,7 @@ export class TopicTemplate<Template extends string = string> {
 
   /**
    * The parameters of a Topic Name; undefined if it does not match. A name with an empty level
-   * matches only `'#'`.
+   * matches only `'#'`, whose matches have no parameters.
    */
   match(name: string): Params<Template> | undefined {
     if (!this.#walk(name)) return undefined
