@@ -27,7 +27,9 @@ export interface RouterConfig {
   readonly room: WaitingRoom
 }
 
-/** Errors caused by the caller, which would occur on any member. */
+/**
+ * Errors caused by the caller, the message or its own limits, which another member would not avoid.
+ */
 const theirs = [
   'ERR_ABORTED',
   'ERR_EXPIRED',
