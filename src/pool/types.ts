@@ -91,8 +91,8 @@ export interface PoolStats {
   /** Publishes passed to connections that have not settled. */
   readonly inFlight: number
   /**
-   * Publishes that wait for a connection, or for publishes of their topic in flight on a leaving or
-   * lost one.
+   * Publishes that wait for a connection, or for publishes of their topic in flight on a connection
+   * that is ending.
    */
   readonly queued: number
   /** Publishes that went to the fallback. */
