@@ -19,8 +19,8 @@ const prohibited =
   /[\p{Cc}\p{Co}\p{Cs}\p{Noncharacter_Code_Point}\u06dd\u070f\u180e\u200e\u200f\u2028-\u202e\u2061-\u2063\u206a-\u206f\u2ff0-\u2ffb\ufff9-\ufffd\u{1d173}-\u{1d17a}\u{e0001}\u{e0020}-\u{e007f}]/u
 
 /**
- * The prepared form. `option` names the text in errors. @throws MqttError ERR_INVALID_OPTION when
- * it becomes empty, or contains prohibited characters
+ * The prepared form. `option` names the text in errors.
+ * @throws MqttError ERR_INVALID_OPTION when it becomes empty, or contains prohibited characters
  */
 export function saslprep(text: string, option: string): string {
   const prepared = text.replace(mappedToNothing, '').replace(spaces, ' ').normalize('NFKC')

@@ -38,8 +38,8 @@ export interface ScramSha256 {
   /** Authentication Method, as CONNECT names it. */
   readonly method: 'SCRAM-SHA-256'
   /**
-   * Begins an exchange, also for re-authentication; returns the client's first message. @throws
-   * MqttError ERR_INVALID_OPTION when `nonce` returns no valid nonce
+   * Begins an exchange, also for re-authentication; returns the client's first message.
+   * @throws MqttError ERR_INVALID_OPTION when `nonce` returns no valid nonce
    */
   start(context: ScramContext): Bytes
   /**
@@ -49,8 +49,8 @@ export interface ScramSha256 {
    */
   continue(data: Uint8Array | undefined, context: ScramContext): Promise<Bytes | undefined>
   /**
-   * Checks the server's signature, unless `continue` did. @throws MqttError ERR_AUTH_FAILED when
-   * the server has not proved that it knows the password
+   * Checks the server's signature, unless `continue` did.
+   * @throws MqttError ERR_AUTH_FAILED when the server has not proved that it knows the password
    */
   success(data: Uint8Array | undefined, context: ScramContext): void
 }

@@ -28,8 +28,8 @@ export interface Granting {
 }
 
 /**
- * Publishes; returns the packet at QoS 1 and 2. @throws MqttError as `publish` of mqwire,
- * ERR_UNSUPPORTED_OPTION
+ * Publishes; returns the packet at QoS 1 and 2.
+ * @throws MqttError as `publish` of mqwire, ERR_UNSUPPORTED_OPTION
  */
 export async function publish(
   backing: BackingClient,
@@ -72,8 +72,8 @@ function spoken<P extends object>(
 }
 
 /**
- * Subscribes to filters that are not subscribed yet. @throws MqttError as `listen` of mqwire,
- * except when the broker refuses
+ * Subscribes to filters that are not subscribed yet.
+ * @throws MqttError as `listen` of mqwire, except when the broker refuses
  */
 export async function subscribe(
   backing: BackingClient,

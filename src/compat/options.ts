@@ -391,8 +391,8 @@ function assertKinds(given: IClientOptions): void {
 }
 
 /**
- * Converts the arguments of `connect`. `client` is passed to `transformWsUrl`. @throws MqttError
- * ERR_UNSUPPORTED_OPTION, ERR_INVALID_OPTION
+ * Converts the arguments of `connect`. `client` is passed to `transformWsUrl`.
+ * @throws MqttError ERR_UNSUPPORTED_OPTION, ERR_INVALID_OPTION
  */
 export function planOf(url: string, given: IClientOptions, client: object): Plan {
   assertKinds(given)

@@ -32,8 +32,9 @@ export type {
 } from './types.js'
 
 /**
- * Creates a group; `connect()` connects it. @throws MqttError ERR_INVALID_OPTION; as `new Client()`
- * for the endpoints and options of the members
+ * Creates a group; `connect()` connects it.
+ * @throws MqttError ERR_INVALID_OPTION; as `new Client()` for the endpoints and options of the
+ * members
  */
 export function createGroup(options: GroupOptions): Group {
   return groupOf((endpoints, given) => new Client(endpoints, given), options)

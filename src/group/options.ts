@@ -125,8 +125,8 @@ export interface CheckedReading<Options> {
 }
 
 /**
- * Checks the options of `subscribe`, `subscription` and `listen`. @throws MqttError
- * ERR_INVALID_OPTION
+ * Checks the options of `subscribe`, `subscription` and `listen`.
+ * @throws MqttError ERR_INVALID_OPTION
  */
 export function readingCall<Options extends object>(
   given: (Options & GroupReading) | undefined,

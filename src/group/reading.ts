@@ -70,7 +70,8 @@ export class GroupReading {
 
   /**
    * A member is being added: subscriptions and handlers on all members include it; if one of them
-   * throws, none does. @throws MqttError as `subscription` of the client
+   * throws, none does.
+   * @throws MqttError as `subscription` of the client
    */
   handleAdded(member: Member): void {
     if (!subscribes(member)) return

@@ -138,7 +138,8 @@ export class Sources<S extends Source<{ readonly granted: readonly Grant[] } | u
 
   /**
    * Fulfils when it has ended on the connected members; the others unsubscribe after their next
-   * connect. @throws MembersError if it failed
+   * connect.
+   * @throws MembersError if it failed
    */
   async leave(leaveOf: (source: S) => Promise<unknown>): Promise<void> {
     const failures = failuresOf(await this.#answers(leaveOf, false))

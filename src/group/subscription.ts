@@ -136,8 +136,8 @@ export class Merge extends Sources<MergedSource> {
   }
 
   /**
-   * The next available message, without waiting; ends the turn of earlier ones. @throws MqttError
-   * ERR_CONCURRENT_NEXT; what a key function throws
+   * The next available message, without waiting; ends the turn of earlier ones.
+   * @throws MqttError ERR_CONCURRENT_NEXT; what a key function throws
    */
   read(): GroupMessage | undefined {
     if (this.automatic && this.#waiters.size > 0) throw new MqttError('ERR_CONCURRENT_NEXT')
@@ -176,8 +176,8 @@ export class Merge extends Sources<MergedSource> {
   }
 
   /**
-   * Waits for a message, after earlier waiters; undefined when no more will arrive. @throws
-   * MqttError ERR_TIMEOUT, ERR_ABORTED
+   * Waits for a message, after earlier waiters; undefined when no more will arrive.
+   * @throws MqttError ERR_TIMEOUT, ERR_ABORTED
    */
   wait({ signal, timeout }: NextOptions): Promise<GroupMessage | undefined> {
     const outcome = deferred<GroupMessage | undefined>()

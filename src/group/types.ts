@@ -277,8 +277,8 @@ export interface Group extends Publisher<GroupReceipt>, Poster, Subscriber, Asyn
    */
   disconnect(options?: DisconnectOptions): Promise<void>
   /**
-   * As `disconnect`, and waits for queued publishes and publishes in flight. @throws MqttError as
-   * `disconnect`
+   * As `disconnect`, and waits for queued publishes and publishes in flight.
+   * @throws MqttError as `disconnect`
    */
   drain(options?: DisconnectOptions): Promise<void>
   /**
@@ -290,8 +290,8 @@ export interface Group extends Publisher<GroupReceipt>, Poster, Subscriber, Asyn
    */
   publish(topic: string, payload: Payload, options?: GroupPublishOptions): Promise<GroupReceipt>
   /**
-   * Publishes at QoS 0 immediately, or discards the message: true if a member accepted it. @throws
-   * MqttError as `post` of the client, if no member accepted it
+   * Publishes at QoS 0 immediately, or discards the message: true if a member accepted it.
+   * @throws MqttError as `post` of the client, if no member accepted it
    */
   post(topic: string, payload: Payload): boolean
   /**
@@ -301,13 +301,13 @@ export interface Group extends Publisher<GroupReceipt>, Poster, Subscriber, Asyn
    */
   subscribe(filters: Filters, options?: GroupSubscribeOptions): Promise<GroupSubscription>
   /**
-   * Subscribes in any state and returns immediately. @throws MqttError as `subscription` of the
-   * client
+   * Subscribes in any state and returns immediately.
+   * @throws MqttError as `subscription` of the client
    */
   subscription(filters: Filters, options?: GroupSubscribeOptions): GroupSubscription
   /**
-   * Subscribes and calls a handler with each message; those of one member in order. @throws as
-   * `subscribe`, and MqttError ERR_INVALID_HANDLER
+   * Subscribes and calls a handler with each message; those of one member in order.
+   * @throws as `subscribe`, and MqttError ERR_INVALID_HANDLER
    */
   listen(
     filters: Filters,

@@ -54,7 +54,8 @@ export class Asked implements Patience {
 
   /**
    * Size of the payload in bytes, read when it has to wait. Refuses topics and payloads that no
-   * client could send. @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION
+   * client could send.
+   * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION
    */
   get size(): number {
     assertTopicName(this.topic)
@@ -79,8 +80,8 @@ export class Asked implements Patience {
   }
 
   /**
-   * The options for a client, with the time already waited subtracted. @throws MqttError
-   * ERR_EXPIRED
+   * The options for a client, with the time already waited subtracted.
+   * @throws MqttError ERR_EXPIRED
    */
   get options(): PublishOptions | undefined {
     const waited = this.#patience > longestTimer ? 0 : Math.floor(this.#of.time.now() - this.#since)

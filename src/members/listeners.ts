@@ -108,7 +108,8 @@ export class MemberListeners {
 
   /**
    * A member has ended by itself: emits an `error` event and logs it; without a listener or logger,
-   * reports it. @param heard true if the program gets the error elsewhere
+   * reports it.
+   * @param heard true if the program gets the error elsewhere
    */
   handleEnded(member: Member, text: string, heard: boolean): void {
     const { error } = member

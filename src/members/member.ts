@@ -129,8 +129,8 @@ export class Member<C extends MemberClient = MemberClient> {
   }
 
   /**
-   * Passes a publish to its client. @param queues queue it without a connection, unless its options
-   * say otherwise
+   * Passes a publish to its client.
+   * @param queues queue it without a connection, unless its options say otherwise
    */
   publish(
     topic: string,
@@ -175,7 +175,8 @@ export class Member<C extends MemberClient = MemberClient> {
 
   /**
    * Ends it; a further call joins. If its client refuses the options, it ends with `timeout` and
-   * `signal` only, and the error is thrown. @throws MqttError as the client
+   * `signal` only, and the error is thrown.
+   * @throws MqttError as the client
    */
   async end(how: 'disconnect' | 'drain', options: DisconnectOptions): Promise<void> {
     const { timeout, signal } = options

@@ -13,7 +13,8 @@ import { accessOf, type Member, type MemberClient, type Time, timeOf } from './m
 
 /**
  * Checks the options shared by several clients as far as client identifiers are derived from them;
- * the clients check the rest. @throws MqttError ERR_INVALID_OPTION
+ * the clients check the rest.
+ * @throws MqttError ERR_INVALID_OPTION
  */
 export const baseOptions: Parser<ClientOptions> = (value, path) => {
   const given = anyObject(value, path) as ClientOptions
@@ -75,8 +76,8 @@ export class Members<C extends MemberClient = MemberClient> {
   }
 
   /**
-   * Removes a member. It accepts nothing more, and has ended when this settles. @throws MqttError
-   * as `drain` of the client
+   * Removes a member. It accepts nothing more, and has ended when this settles.
+   * @throws MqttError as `drain` of the client
    */
   async remove(member: Member<C>, options: CheckedDisconnect): Promise<void> {
     this.#members.delete(member.name)
@@ -90,8 +91,8 @@ export class Members<C extends MemberClient = MemberClient> {
   }
 
   /**
-   * Ends all members, including those being removed. @throws MqttError the first error, after all
-   * have ended
+   * Ends all members, including those being removed.
+   * @throws MqttError the first error, after all have ended
    */
   async end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
     const members = [...this.all, ...this.#leaving]

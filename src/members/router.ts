@@ -78,8 +78,8 @@ export class Router<C extends MemberClient> {
   }
 
   /**
-   * The member for a publish of this topic; undefined when none is up. @throws MqttError
-   * ERR_INVALID_TOPIC
+   * The member for a publish of this topic; undefined when none is up.
+   * @throws MqttError ERR_INVALID_TOPIC
    */
   choose(topic: string): Member<C> | undefined {
     if (this.#routing === 'hash') return this.#owners.ownerOf(checkedTopic(topic))
@@ -97,7 +97,8 @@ export class Router<C extends MemberClient> {
   }
 
   /**
-   * Publishes to a member, or calls `none` if none is up. @throws the errors of `send` and `none`
+   * Publishes to a member, or calls `none` if none is up.
+   * @throws the errors of `send` and `none`
    */
   publish<R>(
     asked: Asked,
@@ -187,7 +188,9 @@ function mixed(hash: number): number {
 
 /**
  * The weight of a member for a topic (rendezvous hashing): the highest one gets it. Depends on
- * names only. @param name hash of the member's name @param topic hash of the topic
+ * names only.
+ * @param name hash of the member's name
+ * @param topic hash of the topic
  */
 export function weight(name: number, topic: number): number {
   return mixed(topic ^ mixed(name))

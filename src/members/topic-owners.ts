@@ -69,8 +69,8 @@ export class TopicOwners<M> {
   }
 
   /**
-   * Sends now, or when the messages in flight at the previous member have settled. @throws
-   * MqttError ERR_QUEUE_FULL, ERR_ABORTED, ERR_EXPIRED, and what the call rejects with
+   * Sends now, or when the messages in flight at the previous member have settled.
+   * @throws MqttError ERR_QUEUE_FULL, ERR_ABORTED, ERR_EXPIRED, and what the call rejects with
    */
   run<R>(topic: string, call: Call<M, R>): Promise<R> {
     const { promise, resolve, reject } = deferred<R>()

@@ -119,7 +119,8 @@ export class Gate {
 
   /**
    * Calls `call` when the gate opens. Rejects with ERR_ABORTED, ERR_EXPIRED, ERR_DROPPED, or the
-   * error of the call. @throws MqttError as `enter` of the room
+   * error of the call.
+   * @throws MqttError as `enter` of the room
    */
   run<R>(call: () => Promise<R>, patience: Patience, overflow?: string): Promise<R> {
     if (overflow === 'drop-oldest') this.#makeRoom(patience.size, overflow)

@@ -29,7 +29,8 @@ export interface ConnectionsHost {
   /** A connection is up, was lost or has ended. */
   handleChange(): void
   /**
-   * A connection has ended by itself. @param last all others have ended too, so none is replaced
+   * A connection has ended by itself.
+   * @param last all others have ended too, so none is replaced
    */
   handleEnded(member: Member, last: boolean): void
 }
@@ -108,7 +109,8 @@ export class PoolConnections {
   }
 
   /**
-   * Ends all connections, including those being removed. @throws MqttError as `end` of the members
+   * Ends all connections, including those being removed.
+   * @throws MqttError as `end` of the members
    */
   end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
     this.stop()

@@ -47,8 +47,8 @@ const parse =
 export type PoolConfig = ReturnType<typeof parse>
 
 /**
- * Checks the options of a pool; those of clients are checked by the clients. @throws MqttError
- * ERR_INVALID_OPTION
+ * Checks the options of a pool; those of clients are checked by the clients.
+ * @throws MqttError ERR_INVALID_OPTION
  */
 export function poolConfig(given: PoolOptions | undefined): PoolConfig {
   return parse(given)

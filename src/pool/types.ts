@@ -135,8 +135,8 @@ export interface Pool extends Publisher<Receipt>, Poster, AsyncDisposable {
    */
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt>
   /**
-   * Publishes at QoS 0 immediately, or discards the message. True if it was accepted. @throws
-   * MqttError as `post` of the client
+   * Publishes at QoS 0 immediately, or discards the message. True if it was accepted.
+   * @throws MqttError as `post` of the client
    */
   post(topic: string, payload: Payload): boolean
   /**
@@ -154,7 +154,8 @@ export interface Pool extends Publisher<Receipt>, Poster, AsyncDisposable {
   disconnect(options?: DisconnectOptions): Promise<void>
   /**
    * As `disconnect()`, and waits for queued publishes and publishes in flight, as `drain()` of the
-   * client. @throws MqttError as `drain` of the client
+   * client.
+   * @throws MqttError as `drain` of the client
    */
   drain(options?: DisconnectOptions): Promise<void>
   /**
@@ -169,7 +170,8 @@ export interface Pool extends Publisher<Receipt>, Poster, AsyncDisposable {
   ): Unlisten
   /**
    * Adds hooks around the publishes of all connections, including later ones; returns a function
-   * that removes them. @throws MqttError ERR_INVALID_OPTION
+   * that removes them.
+   * @throws MqttError ERR_INVALID_OPTION
    */
   use(hooks: Hooks): Unlisten
   /** Counters since the pool was created. */

@@ -226,7 +226,8 @@ export class EntryLog {
   /**
    * The next entries after this number, and how far this has read. Damaged records are set aside.
    * Entries whose addition is pending are not returned, because a store may show them and still
-   * refuse the write. @throws MqttError ERR_STORE
+   * refuse the write.
+   * @throws MqttError ERR_STORE
    */
   async read(after: number, limit: number): Promise<Page> {
     const entries: StoredEntry[] = []

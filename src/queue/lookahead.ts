@@ -75,7 +75,8 @@ export class Lookahead {
 
   /**
    * Removes and returns the oldest entry that is not under way, for the caller to delete; undefined
-   * if there is none. @throws MqttError ERR_STORE
+   * if there is none.
+   * @throws MqttError ERR_STORE
    */
   async takeOldest(): Promise<StoredEntry | undefined> {
     if (this.#lines.length === 0) await this.fill()
@@ -91,8 +92,8 @@ export class Lookahead {
   }
 
   /**
-   * Deletes all entries up to this number that are not under way; returns how many. @throws
-   * MqttError ERR_STORE
+   * Deletes all entries up to this number that are not under way; returns how many.
+   * @throws MqttError ERR_STORE
    */
   clear(last: number, gone: (stored: StoredEntry) => void): Promise<number> {
     return this.#alone(() => this.#clear(last, gone))
@@ -129,8 +130,8 @@ export class Lookahead {
   }
 
   /**
-   * Deletes and returns the entry with this number, unless it is under way. @throws MqttError
-   * ERR_STORE
+   * Deletes and returns the entry with this number, unless it is under way.
+   * @throws MqttError ERR_STORE
    */
   remove(id: number): Promise<StoredEntry | undefined> {
     return this.#alone(() => this.#remove(id))

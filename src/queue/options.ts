@@ -75,8 +75,8 @@ const queueOptions =
   )
 
 /**
- * Checks the options of `openQueue`. @throws MqttError ERR_INVALID_OPTION,
- * ERR_EVICTION_NOT_SUPPORTED
+ * Checks the options of `openQueue`.
+ * @throws MqttError ERR_INVALID_OPTION, ERR_EVICTION_NOT_SUPPORTED
  */
 export function queueConfig(given: QueueOptions, publisher: Publisher<unknown>) {
   const parsed = queueOptions(given ?? {})
@@ -130,8 +130,8 @@ export interface QueueCall {
 }
 
 /**
- * Checks and copies the arguments of `publish`. @throws MqttError ERR_QOS0_NOT_QUEUEABLE,
- * ERR_INVALID_TOPIC, ERR_INVALID_OPTION
+ * Checks and copies the arguments of `publish`.
+ * @throws MqttError ERR_QOS0_NOT_QUEUEABLE, ERR_INVALID_TOPIC, ERR_INVALID_OPTION
  */
 export function queueCall(
   config: QueueConfig,

@@ -51,8 +51,8 @@ export class QueueRoom {
   }
 
   /**
-   * Adds an entry, now or when there is room. @throws MqttError ERR_QUEUE_FULL, ERR_DROPPED,
-   * ERR_ABORTED, ERR_STORE
+   * Adds an entry, now or when there is room.
+   * @throws MqttError ERR_QUEUE_FULL, ERR_DROPPED, ERR_ABORTED, ERR_STORE
    */
   add(addition: Addition, signal: AbortSignal | undefined): Added | Promise<Added> {
     const { overflow, maxBytes } = this.#config

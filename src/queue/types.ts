@@ -234,7 +234,8 @@ export interface Queue extends Publisher<Queued>, AsyncDisposable {
   entries(): AsyncIterable<QueueEntry>
   /**
    * Deletes every entry that is not being sent; their `delivered` rejects with ERR_DROPPED. Returns
-   * how many. @throws MqttError ERR_STORE
+   * how many.
+   * @throws MqttError ERR_STORE
    */
   clear(): Promise<number>
   /**
@@ -249,8 +250,8 @@ export interface Queue extends Publisher<Queued>, AsyncDisposable {
    */
   status(): AsyncIterableIterator<QueueStatus>
   /**
-   * Adds a listener of events. @throws MqttError ERR_INVALID_OPTION for an unknown name,
-   * ERR_INVALID_HANDLER
+   * Adds a listener of events.
+   * @throws MqttError ERR_INVALID_OPTION for an unknown name, ERR_INVALID_HANDLER
    */
   on<K extends keyof QueueEvents>(
     type: K,

@@ -31,7 +31,8 @@ export class Shared<T extends Sharable> {
 
   /**
    * Holds the object with this key; returns it with a function that releases it. An object that is
-   * over is replaced for all its holders. @throws the error of `make`; then nothing is held
+   * over is replaced for all its holders.
+   * @throws the error of `make`; then nothing is held
    */
   hold(
     key: string,

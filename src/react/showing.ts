@@ -48,8 +48,8 @@ export const hold = ({ key, url, latest }: Wanted) => {
 }
 
 /**
- * Holds a client and objects derived from it while a component is mounted. @throws what `make`
- * throws; then nothing is held
+ * Holds a client and objects derived from it while a component is mounted.
+ * @throws what `make` throws; then nothing is held
  */
 export function holdWith<T extends Sharable>(
   connection: Wanted,

@@ -83,13 +83,14 @@ export interface ChannelListenOptions<Parameters, Verdict extends InvalidVerdict
 /** A channel for publishing. */
 export interface ChannelPublisher<Template extends string, In, R = unknown> {
   /**
-   * Publishes a value. @throws MqttError ERR_INVALID_PAYLOAD with `issues`, ERR_INVALID_TOPIC with
-   * the parameter; as `publish` of the client
+   * Publishes a value.
+   * @throws MqttError ERR_INVALID_PAYLOAD with `issues`, ERR_INVALID_TOPIC with the parameter; as
+   * `publish` of the client
    */
   publish(...call: ParamsFirst<Template, [value: In, options?: PublishOptions]>): Promise<R>
   /**
-   * Clears the retained message by publishing an empty one (section 3.3.1.3). @throws MqttError as
-   * `publish`
+   * Clears the retained message by publishing an empty one (section 3.3.1.3).
+   * @throws MqttError as `publish`
    */
   clear(...call: ParamsFirst<Template, [options?: PublishOptions]>): Promise<R>
   /**
@@ -101,8 +102,8 @@ export interface ChannelPublisher<Template extends string, In, R = unknown> {
 /** A channel for `post()`. */
 export interface ChannelPoster<Template extends string, In> {
   /**
-   * Publishes a value at QoS 0 immediately, or discards it. @throws MqttError
-   * ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `publish`
+   * Publishes a value at QoS 0 immediately, or discards it.
+   * @throws MqttError ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `publish`
    */
   post(...call: ParamsFirst<Template, [value: In]>): boolean
 }
@@ -114,22 +115,23 @@ export interface ChannelSubscriber<
   Usual extends InvalidVerdict = 'skip',
 > {
   /**
-   * Subscribes and waits for the grant. Several sets of parameters share one SUBSCRIBE. @throws
-   * MqttError as `subscribe` of the client
+   * Subscribes and waits for the grant. Several sets of parameters share one SUBSCRIBE.
+   * @throws MqttError as `subscribe` of the client
    */
   subscribe<Verdict extends InvalidVerdict = Usual>(
     ...call: FiltersFirst<Template, [options?: ChannelSubscribeOptions<Params<Template>, Verdict>]>
   ): Promise<TypedSubscription<Delivered<Params<Template>, Out, Verdict>>>
   /**
    * Subscribes in any state of the client and returns immediately: messages are routed from now on,
-   * and `ready` settles with the grant. @throws MqttError as `subscription` of the client
+   * and `ready` settles with the grant.
+   * @throws MqttError as `subscription` of the client
    */
   subscription<Verdict extends InvalidVerdict = Usual>(
     ...call: FiltersFirst<Template, [options?: ChannelSubscribeOptions<Params<Template>, Verdict>]>
   ): TypedSubscription<Delivered<Params<Template>, Out, Verdict>>
   /**
-   * Calls a handler with each message, which is acknowledged when the handler has finished. @throws
-   * MqttError as `listen` of the client
+   * Calls a handler with each message, which is acknowledged when the handler has finished.
+   * @throws MqttError as `listen` of the client
    */
   listen<Verdict extends InvalidVerdict = Usual>(
     handler: (received: Delivered<Params<Template>, Out, Verdict>) => unknown,
@@ -176,8 +178,8 @@ export type BoundChannel<
 /** The methods that need no client. */
 export interface ChannelWill<Template extends string, In> {
   /**
-   * The will (section 3.1.2.5) for the options of a client. @throws MqttError
-   * ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `publish`
+   * The will (section 3.1.2.5) for the options of a client.
+   * @throws MqttError ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `publish`
    */
   will(
     ...call: ParamsFirst<
@@ -248,8 +250,8 @@ export class Channel<Template extends string, In, Out = In, Usual extends Invali
 }
 
 /**
- * Creates a channel for a topic, or a topic template, with the type of its messages. @throws
- * MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION
+ * Creates a channel for a topic, or a topic template, with the type of its messages.
+ * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION
  */
 export function channel<
   Template extends string,

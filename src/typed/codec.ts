@@ -46,8 +46,8 @@ export interface BytesCodec<In, Out = In> extends Omit<Codec<In, Out>, 'decode'>
 }
 
 /**
- * Returns a codec unchanged, with its types inferred. @throws MqttError ERR_INVALID_OPTION when
- * `encode` or `decode` is not a function
+ * Returns a codec unchanged, with its types inferred.
+ * @throws MqttError ERR_INVALID_OPTION when `encode` or `decode` is not a function
  */
 export function codec<In, Out = In>(given: Codec<In, Out>): Codec<In, Out>
 export function codec<In, Out = In>(given: BytesCodec<In, Out>): Codec<In, Out>

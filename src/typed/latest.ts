@@ -93,8 +93,8 @@ export interface LatestValues<Parameters, Value>
    */
   readonly isPending: boolean
   /**
-   * Each change; unread changes of one topic are combined. @throws MqttError the error that ended
-   * the subscription, unless it ended cleanly
+   * Each change; unread changes of one topic are combined.
+   * @throws MqttError the error that ended the subscription, unless it ended cleanly
    */
   changes(): AsyncIterableIterator<LatestChange<Parameters, Value>>
   /**

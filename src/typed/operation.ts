@@ -135,8 +135,8 @@ export interface BoundOperation<Template extends string, In, Request, Answer, Ou
     ...call: ParamsFirst<Template, ValueFirst<In, [options?: StreamOptions]>>
   ): AsyncIterableIterator<Out>
   /**
-   * Answers requests with the handler's result. Failures reach the caller as `ERR_REMOTE`. @throws
-   * MqttError as `respond` of the client
+   * Answers requests with the handler's result. Failures reach the caller as `ERR_REMOTE`.
+   * @throws MqttError as `respond` of the client
    */
   serve(
     handler: (received: Received<Params<Template>, Request>) => Answers<Answer>,

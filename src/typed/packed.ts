@@ -68,8 +68,8 @@ export class Walk {
   }
 
   /**
-   * Checks everything. @throws Error unless it is exactly one value, and needs no more memory than
-   * its bytes justify
+   * Checks everything.
+   * @throws Error unless it is exactly one value, and needs no more memory than its bytes justify
    */
   all(): void {
     for (;;) {

@@ -17,8 +17,8 @@ export function accessOf(client: object): ClientAccess {
 }
 
 /**
- * The payload of a value, or a promise of it. @throws MqttError ERR_INVALID_PAYLOAD; such a promise
- * rejects with it
+ * The payload of a value, or a promise of it.
+ * @throws MqttError ERR_INVALID_PAYLOAD; such a promise rejects with it
  */
 export function encoded<In>(
   codec: Codec<In, unknown>,
@@ -68,8 +68,8 @@ export function propertiesOf(
 }
 
 /**
- * The value of a message, or a promise of it. @throws MqttError ERR_INVALID_PAYLOAD; such a promise
- * rejects with it
+ * The value of a message, or a promise of it.
+ * @throws MqttError ERR_INVALID_PAYLOAD; such a promise rejects with it
  */
 export function decoded<Out>(codec: Codec<never, Out>, message: Message): Out | Promise<Out> {
   return checked(() => readBy(codec, message), true)

@@ -12,8 +12,8 @@ export function refuse(option: string, what: string): never {
 }
 
 /**
- * Refuses callbacks and other values that are not options objects. @throws MqttError
- * ERR_INVALID_OPTION
+ * Refuses callbacks and other values that are not options objects.
+ * @throws MqttError ERR_INVALID_OPTION
  */
 export function assertOptions(given: unknown): void {
   if (given === undefined || (typeof given === 'object' && given !== null)) return

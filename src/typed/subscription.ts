@@ -34,8 +34,8 @@ export interface TypedSubscription<Delivery> extends AsyncIterable<Delivery>, As
    */
   next(options?: NextOptions): Promise<Delivery | undefined>
   /**
-   * The next buffered message, or undefined; never waits. @throws MqttError ERR_UNSUPPORTED_OPTION
-   * with an asynchronous schema; as `next`
+   * The next buffered message, or undefined; never waits.
+   * @throws MqttError ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `next`
    */
   read(): Delivery | undefined
   /**
@@ -299,8 +299,8 @@ function nothing(): undefined {
 }
 
 /**
- * Waits for the promise, limited by `timeout` and `signal` of a `next()`. @throws MqttError
- * ERR_TIMEOUT, ERR_ABORTED
+ * Waits for the promise, limited by `timeout` and `signal` of a `next()`.
+ * @throws MqttError ERR_TIMEOUT, ERR_ABORTED
  */
 async function waited<T>(promise: Promise<T>, { timeout, signal }: NextOptions): Promise<T> {
   const gone = deferred<never>()

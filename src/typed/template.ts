@@ -183,8 +183,8 @@ export class TopicTemplate<Template extends string = string> {
   }
 
   /**
-   * The Topic Name (section 4.7) with these parameters. @throws MqttError ERR_INVALID_TOPIC that
-   * names the parameter
+   * The Topic Name (section 4.7) with these parameters.
+   * @throws MqttError ERR_INVALID_TOPIC that names the parameter
    */
   name(...[params]: ParamsFirst<Template, []>): string {
     return this.#join(params, undefined)
@@ -286,8 +286,8 @@ export class TopicTemplate<Template extends string = string> {
 }
 
 /**
- * Creates a topic template; `'#'` matches every topic. @throws MqttError ERR_INVALID_TOPIC for one
- * that is not valid
+ * Creates a topic template; `'#'` matches every topic.
+ * @throws MqttError ERR_INVALID_TOPIC for one that is not valid
  */
 export function topic<Template extends string>(
   template: Checked<Template>,

@@ -92,7 +92,7 @@ export interface BrokerEvents {
   }
   /** A client has disconnected. */
   disconnect: {
-    /** Whose. */
+    /** The client. */
     readonly client: BrokerClient
     /** Which side ended the connection. */
     readonly by: 'client' | 'broker' | 'network'
@@ -112,7 +112,7 @@ export interface BrokerEvents {
   }
   /** A SUBSCRIBE was answered. */
   subscribe: {
-    /** Whose. */
+    /** The client. */
     readonly client: BrokerClient
     /** The requested subscriptions. */
     readonly subscriptions: readonly SubscriptionRequest[]
@@ -123,7 +123,7 @@ export interface BrokerEvents {
   }
   /** An UNSUBSCRIBE was answered. */
   unsubscribe: {
-    /** Whose. */
+    /** The client. */
     readonly client: BrokerClient
     /** The filters to unsubscribe. */
     readonly filters: readonly string[]
