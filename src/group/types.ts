@@ -270,9 +270,9 @@ export interface Group extends Publisher<GroupReceipt>, Poster, Subscriber, Asyn
   remove(name: string, options?: DisconnectOptions): Promise<void>
   /**
    * Ends all members in an orderly way, including existing clients that were passed in. If the
-   * server of a member does not support one of the options, that member ends without options other
-   * than `timeout` and `signal`, and the call rejects when all have ended. A running `remove()`
-   * waits no longer than this.
+   * server of a member does not support one of the options, that member ends with `timeout` and
+   * `signal` only, and the call rejects when all have ended. A running `remove()` waits no longer
+   * than this.
    * @throws MqttError ERR_INVALID_OPTION before anything has ended; as `disconnect` of the client
    */
   disconnect(options?: DisconnectOptions): Promise<void>

@@ -149,8 +149,9 @@ export interface UseSubscriptionOptions<Selected = Shown>
  * has `error` if the server refused the subscription or it ended with an error, and `isPending`
  * until it is granted. Components with the same arguments share one subscription, and render at
  * most once per frame.
- * @throws MqttError ERR_INVALID_OPTION during the render, for `select`, `equal` and `enabled`;
- * ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `subscription`, in an effect
+ * @throws MqttError ERR_INVALID_OPTION during the render, for invalid `select`, `equal`, `enabled`
+ * or `limit`, and for unknown options; ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `subscription`, in
+ * an effect
  */
 export function useMessages<Selected = Shown>(
   filter: string,
@@ -284,8 +285,9 @@ export interface UseLatestValuesOptions<
  * is the error that ended the subscription; `isPending` is true until the server has granted or
  * refused it. Components with the same arguments share one subscription, and render at most once
  * per frame. Parameters and options may be new literals in every render.
- * @throws MqttError ERR_INVALID_OPTION during the render, for `select`, `equal` and `enabled`;
- * ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `latest`, in an effect
+ * @throws MqttError ERR_INVALID_OPTION during the render, for invalid `select`, `equal`, `enabled`
+ * or `limit`, and for unknown options; ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `latest`, in an
+ * effect
  */
 export function useLatestValues<
   Template extends string,

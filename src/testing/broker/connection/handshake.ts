@@ -37,7 +37,7 @@ export function handleEarly(connection: HandledConnection, packet: ClientPacket)
     )
 }
 
-/** Ends a connection whose `connectTimeout` has passed before its CONNACK. */
+/** Ends a connection whose `connectTimeout` passed between CONNECT and CONNACK. */
 export function endHandshake(connection: HandledConnection, thinking: boolean): void {
   const { broker, peer } = connection
   const { clientId, exchange } = peer

@@ -148,7 +148,7 @@ export class PacketSender implements AnswerWriter, FaultEnds<ServerPacket>, Inte
     this.handleReleased()
   }
 
-  /** The hook holds no packet any more: sending continues. */
+  /** Continues sending: the hook holds no packet any more, or the client reads again. */
   handleReleased(): void {
     const { writes } = this.#broker
     writes.begin()
