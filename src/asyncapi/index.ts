@@ -1,12 +1,13 @@
 /**
  * `mqwire/asyncapi`: a contract as an AsyncAPI 3.0 document.
  *
- * It reads the contract and nothing else: no client, no clock. What a schema looks like as JSON Schema is the caller's to say, as each library has its own way.
+ * It reads only the contract: no client, no clock. Callers may pass the conversion to JSON Schema,
+ * because it differs between schema libraries.
  */
 import { MqttError, printable } from '../errors.js'
 import type { Channel, CheckedParts, Codec, Operation, StandardSchema } from '../typed/index.js'
 
-/** What the document is about. */
+/** General information of the document. */
 export interface AsyncApiInfo {
   /** Title of the application. */
   readonly title: string
@@ -16,18 +17,21 @@ export interface AsyncApiInfo {
   readonly description?: string | undefined
 }
 
-/** A server: a URL, or an object as the specification has it. */
+/** A server: a URL, or an object as in the specification. */
 export type AsyncApiServer = string | AsyncApiServerObject
 
-/** A server as the specification has it. */
+/** A server object, as in the specification. */
 export interface AsyncApiServerObject extends Readonly<Record<string, unknown>> {
-  /** Name and, where it is not the usual one, port. */
+  /** Host name and, unless it is the default, port. */
   readonly host: string
   /** For example `mqtts`. */
   readonly protocol: string
 }
 
-/** Which parts an application sends, and which it receives: names with dots between levels, or the parts themselves. */
+/**
+ * The parts that an application sends and receives: names with dots between levels, or the parts
+ * themselves.
+ */
 export interface AsyncApiRole {
   /** The channels that it publishes to, and the operations that it calls. */
   readonly send?: readonly (string | object)[] | undefined
@@ -35,41 +39,48 @@ export interface AsyncApiRole {
   readonly receive?: readonly (string | object)[] | undefined
 }
 
-/** What a document says of one part besides what the contract says: for people. */
+/** Additional descriptions of one part, for readers. */
 export interface AsyncApiDetails {
-  /** A name for people. Default: none. */
+  /** A readable name. Default: none. */
   readonly title?: string | undefined
-  /** What its messages say, in CommonMark. Default: none. */
+  /** The meaning of its messages, in CommonMark. Default: none. */
   readonly description?: string | undefined
-  /** Payloads as they may be. Default: none. */
+  /** Examples of payloads. Default: none. */
   readonly examples?: readonly unknown[] | undefined
-  /** What each parameter of the topic stands for. Default: none. */
+  /** The meaning of each parameter of the topic. Default: none. */
   readonly parameters?: Readonly<Record<string, string>> | undefined
 }
 
-/** How a schema is to be described, in the words of zod and of valibot. */
+/** The form in which to describe a schema, as options of both zod and valibot. */
 export interface JsonSchemaTarget {
-  /** What documents are in. */
+  /** The JSON Schema version of the document. */
   readonly target: 'draft-07'
-  /** Values as they are sent. */
+  /** Describes values as they are sent (zod). */
   readonly io: 'input'
-  /** The same. */
+  /** Describes values as they are sent (valibot). */
   readonly typeMode: 'input'
 }
 
 /** Options of {@link asyncapi}. */
 export interface AsyncApiOptions {
-  /** What the document is about. */
+  /** General information of the document. */
   readonly info: AsyncApiInfo
-  /** By name. Default: none. */
+  /** Servers by name. Default: none. */
   readonly servers?: Readonly<Record<string, AsyncApiServer>> | undefined
-  /** Which application the document describes. Default: none, so that there are channels and no operations. */
+  /**
+   * The application that the document describes. Default: none; the document then has channels but
+   * no operations.
+   */
   readonly role?: AsyncApiRole | undefined
-  /** Descriptions and examples, by the name of a part; of the answers of an operation, by its name and `.reply`; of an error, by these and its code. Default: none. */
+  /**
+   * Descriptions and examples by the name of a part. For the answers of an operation: its name and
+   * `.reply`; for an error: these and its code. Default: none.
+   */
   readonly details?: Readonly<Record<string, AsyncApiDetails>> | undefined
   /**
-   * Gives the JSON Schema (draft 7) of values as they are sent. It may be `z.toJSONSchema`, or that of `@valibot/to-json-schema`. Default: what the schema
-   * itself gives, as those of zod and arktype do (Standard JSON Schema); payloads of others are not described.
+   * Returns the JSON Schema (draft 7) of values as they are sent. May be `z.toJSONSchema`, or
+   * `toJsonSchema` of `@valibot/to-json-schema`. Default: the schema's own conversion, which those
+   * of zod and arktype have (Standard JSON Schema); payloads of other schemas are not described.
    */
   readonly toJsonSchema?: ((schema: never, target: JsonSchemaTarget) => object) | undefined
 }
@@ -84,9 +95,10 @@ const json = 'application/json'
 const target: JsonSchemaTarget = { target: 'draft-07', io: 'input', typeMode: 'input' }
 
 /**
- * The document.
- * @throws MqttError ERR_INVALID_OPTION for an option of another type, or that JSON cannot hold, a role or details that name no part, a server address that
- * cannot be parsed, two parts with one name, a contract that holds itself, or a schema that gives no JSON Schema (see `cause`)
+ * Creates the document.
+ * @throws MqttError ERR_INVALID_OPTION for an option of another type, or that JSON cannot hold, a
+ * role or details that name no part, a server address that cannot be parsed, two parts with one
+ * name, a contract that contains itself, or a schema without JSON Schema (see `cause`)
  */
 export function asyncapi<const Parts extends object>(
   contract: Parts & CheckedParts<Parts>,
@@ -150,7 +162,7 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
     others: AsyncApiNode = {},
   ): void => {
     const { parameters: texts = {} } = detailsOf(name, details)
-    // A topic that is given at the call is not known before.
+    // The topic of `'#'` is chosen at the call, so it is not known here.
     const topic = given?.template === '#' ? undefined : given
     const parameters =
       topic?.parameters.map((parameter) => [
@@ -227,12 +239,12 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
   }
 }
 
-/** Names that readers of documents take for a reference, and for a prototype. */
+/** Names that readers of documents would interpret as a reference or a prototype. */
 const misread = ['$ref', '__proto__']
 
 type Described = Codec<never, unknown> & { readonly schema?: StandardSchema }
 
-/** An error without data says what it has to say in words. */
+/** The payload of an error without data is text. */
 const inWords = { contentType: 'text/plain' } as Described
 
 function detailsOf(name: string, all: Readonly<Record<string, AsyncApiDetails>>): AsyncApiDetails {
@@ -248,7 +260,7 @@ function detailsOf(name: string, all: Readonly<Record<string, AsyncApiDetails>>)
   return given
 }
 
-// `around`: the contracts that it is part of.
+// `around`: the contracts that contain this one.
 function* partsOf(
   contract: object,
   prefix: string,
@@ -294,7 +306,7 @@ function listOf<T>(option: string, given: readonly T[] | undefined, of: string):
   return Array.isArray(given) ? given : refuse(option, `must be a list of ${of}`)
 }
 
-/** A document is written as JSON. */
+/** Throws unless a value can be written as JSON. */
 function assertJson(option: string, given: unknown): void {
   try {
     JSON.stringify(given)
@@ -337,7 +349,7 @@ function payloadOf(
   }
 }
 
-/** Keywords whose values are data, and those that have schemas by name. */
+/** Keywords whose values are data, and keywords whose values are schemas by name. */
 const data = ['const', 'default', 'enum', 'examples']
 const maps = [
   '$defs',
@@ -348,8 +360,8 @@ const maps = [
   'properties',
 ]
 
-// A schema at its place in the document: what it refers to in itself lies there. Draft 7 has other words for tuples than those that came later, and
-// overlooks what stands beside `$ref`.
+// Adapts a schema to its place in the document: references to itself point there. Draft 7 has other
+// keywords for tuples than later versions, and ignores keywords beside `$ref`.
 function placed(schema: unknown, at: string, whole: object): unknown {
   if (Array.isArray(schema)) return schema.map((each) => placed(each, at, whole))
   if (typeof schema !== 'object' || schema === null) return schema
@@ -383,7 +395,7 @@ function placed(schema: unknown, at: string, whole: object): unknown {
   return { ...all, allOf: [refers, ...allOf] }
 }
 
-/** True where a JSON Pointer in a URL (RFC 6901, section 6) leads somewhere. */
+/** True if a JSON Pointer in a URL (RFC 6901, section 6) has a target. */
 function leadsTo(pointer: string, whole: object): boolean {
   const [first, ...names] = pointer.split('/')
   let at: unknown = whole
@@ -412,7 +424,7 @@ function reference(channel: string, messages: readonly string[] = ['message']): 
   }
 }
 
-// Only who publishes says whether a message is retained, and how long it is worth delivering.
+// Retain and expiry are set by the publisher, so only the sending side has them.
 function bindingOf(
   { defaults }: Channel<string, unknown, unknown>,
   action: 'send' | 'receive',

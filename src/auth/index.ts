@@ -1,5 +1,6 @@
 /**
- * `mqwire/auth`: mechanisms for the client option `auth`. Nothing here is loaded by a client that does not pass one in.
+ * `mqwire/auth`: mechanisms for the client option `auth`. Clients that do not use one do not load
+ * this module.
  *
  * @module
  */

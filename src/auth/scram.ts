@@ -1,8 +1,10 @@
 /**
- * SCRAM-SHA-256 (RFC 5802, RFC 7677) as a value for the client option `auth`: the server never sees the password, and proves that it knows it.
+ * SCRAM-SHA-256 (RFC 5802, RFC 7677) as a value for the client option `auth`: the password is never
+ * sent, and the server proves that it knows it.
  *
- * Without channel binding (`n,,`) and without an authorization identity. What the server sends is distrusted: its iteration count, its nonce and
- * its size are bounded, and a server that does not prove itself is refused. No error and no inspection shows user name, password or proof.
+ * Without channel binding (`n,,`) and without an authorization identity. Messages of the server are
+ * not trusted: iteration count, nonce and size are checked against limits, and a server without a
+ * valid proof is refused. Errors and inspection never show user name, password or proof.
  */
 import { MqttError } from '../errors.js'
 import { saslprep } from './saslprep.js'
@@ -35,32 +37,41 @@ export interface ScramContext {
 export interface ScramSha256 {
   /** Authentication Method, as CONNECT names it. */
   readonly method: 'SCRAM-SHA-256'
-  /** Begins an exchange, also for re-authentication: the client's first message. @throws MqttError ERR_INVALID_OPTION when `nonce` gave none */
+  /**
+   * Begins an exchange, also for re-authentication; returns the client's first message.
+   * @throws MqttError ERR_INVALID_OPTION when `nonce` returns no valid nonce
+   */
   start(context: ScramContext): Bytes
   /**
-   * Answers the server: to its first message the proof, to its last one (where it comes before the success) nothing.
+   * Returns the answer to a message of the server: the proof for its first message; undefined for
+   * its last one, if that comes before the success.
    * @throws MqttError ERR_AUTH_FAILED
    */
   continue(data: Uint8Array | undefined, context: ScramContext): Promise<Bytes | undefined>
-  /** Checks the server's signature, unless `continue` did. @throws MqttError ERR_AUTH_FAILED when the server has not proved that it knows the password */
+  /**
+   * Checks the server's signature, unless `continue` did.
+   * @throws MqttError ERR_AUTH_FAILED when the server has not proved that it knows the password
+   */
   success(data: Uint8Array | undefined, context: ScramContext): void
 }
 
 const minIterations = 4096
-/** About half a second of one core. */
+/** Takes about half a second on one core. */
 const maxIterations = 1_000_000
 const longestMessage = 4096
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The gs2-header `n,,`: no channel binding, no authorization identity; as `c=` it is in base64. */
+/**
+ * The gs2-header `n,,`: no channel binding, no authorization identity. In `c=` it is in base64.
+ */
 const header = 'n,,'
 const binding = 'c=biws'
 
 const nonceText = /^[\x21-\x2b\x2d-\x7e]{1,1024}$/
 
-// What the server may write, as the characters that each value is made of (RFC 5802, section 7).
+// Characters allowed in the values of the server (RFC 5802, section 7).
 const digits = '0123456789'
 const lower = 'abcdefghijklmnopqrstuvwxyz'
 const letters = lower + lower.toUpperCase()
@@ -68,8 +79,10 @@ const base64 = `${letters}${digits}+/`
 const longestError = 64
 
 /**
- * Makes the value. User name and password are prepared with SASLprep and kept where inspection does not reach.
- * @throws MqttError ERR_INVALID_OPTION; ERR_UNSUPPORTED_OPTION where there is no WebCrypto (in browsers: pages that are not secure)
+ * Creates the value. User name and password are prepared with SASLprep and stored in private
+ * fields, which inspection does not show.
+ * @throws MqttError ERR_INVALID_OPTION; ERR_UNSUPPORTED_OPTION where there is no WebCrypto (in
+ * browsers: pages that are not secure)
  */
 export function scramSha256(options: ScramOptions): ScramSha256 {
   return new Scram(options)
@@ -80,7 +93,8 @@ class Scram implements ScramSha256 {
   readonly #username: string
   readonly #password: Bytes
   readonly #nonce: () => string
-  // By signal: one value may serve several clients, and an exchange that was given up takes no part in the next.
+  // Exchanges by signal, because one value may serve several clients, and an aborted exchange must
+  // not affect the next one.
   readonly #exchanges = new WeakMap<AbortSignal, Exchange>()
 
   constructor(options: ScramOptions) {
@@ -132,7 +146,10 @@ class Scram implements ScramSha256 {
   }
 }
 
-/** One run: first message, challenge, proof, the server's signature. A step out of order, or one that failed, ends it. */
+/**
+ * One exchange: first message, challenge, proof, the server's signature. A step out of order or a
+ * failed one ends it.
+ */
 class Exchange {
   readonly #bare: string
   readonly #nonce: string
@@ -169,7 +186,7 @@ class Exchange {
 
   async #prove(challenge: string, password: Bytes): Promise<string> {
     const { nonce, salt, iterations } = parseChallenge(challenge)
-    // Its own part must be there: ours alone would be a replay.
+    // The server must add its own part, because our nonce alone would allow a replay.
     if (!nonce.startsWith(this.#nonce) || nonce.length === this.#nonce.length)
       failed('the nonce of the server does not go on from ours')
     const withoutProof = `${binding},r=${nonce}`
@@ -217,7 +234,10 @@ function throwServerError(text: string): void {
   failed(`the server says ${known ? error : 'other-error'}`)
 }
 
-/** The values of the attributes that a message must begin with, in this order; what follows them are extensions, which may be ignored. */
+/**
+ * The values of the attributes that a message must begin with, in this order; what follows them are
+ * extensions, which may be ignored.
+ */
 function attributes(text: string, names: string): string[] | undefined {
   const parts = text.split(',')
   const right = parts.every(
@@ -276,7 +296,7 @@ function checkedNonce(nonce: unknown): string {
   )
 }
 
-/** RFC 5802, section 5.1: in a user name these two have other spellings. */
+/** RFC 5802, section 5.1: `=` and `,` are escaped in a user name. */
 function escaped(username: string): string {
   return username.replaceAll('=', '=3D').replaceAll(',', '=2C')
 }

@@ -1,5 +1,6 @@
 /**
- * `mqwire/aws`: connections to AWS IoT Core over WebSocket, with a new signature for each attempt. Nothing here is loaded by a client that does not pass it in.
+ * `mqwire/aws`: connections to AWS IoT Core over WebSocket, with a new signature for each attempt.
+ * Clients that do not use it do not load this module.
  *
  * @module
  */

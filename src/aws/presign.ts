@@ -1,14 +1,16 @@
 /**
- * Signature Version 4 of AWS in a query: canonical request, string to sign, signature. By WebCrypto alone.
+ * AWS Signature Version 4 in a query: canonical request, string to sign, signature. Uses only
+ * WebCrypto.
  *
- * It may assume checked arguments. It knows no clock, and must never put a secret into what it gives but the signature.
+ * It may assume checked arguments, and reads no clock. The result must never contain the secret
+ * key, only the signature made with it.
  */
 
 /** A request without a body, signed for its `Host` header only. */
 export interface PresignInput {
-  /** As the `Host` header has it: with the port, unless that is the scheme's own. */
+  /** As in the `Host` header: with the port, unless it is the default of the scheme. */
   readonly host: string
-  /** The path as it is sent. It is encoded once more. */
+  /** The path as it is sent. For signing it is encoded once more. */
   readonly path: string
   /** Names and values, not encoded. */
   readonly query: readonly (readonly [name: string, value: string])[]
@@ -19,9 +21,9 @@ export interface PresignInput {
   readonly signsToken: boolean
   readonly region: string
   readonly service: string
-  /** Seconds. */
+  /** Validity in seconds. */
   readonly expires: number
-  /** Epoch milliseconds. */
+  /** Time of the signature in epoch milliseconds. */
   readonly date: number
   /** Default `GET`. */
   readonly method?: string | undefined
@@ -41,7 +43,6 @@ const algorithm = 'AWS4-HMAC-SHA256'
 const tokenName = 'X-Amz-Security-Token'
 const encoder = /* @__PURE__ */ new TextEncoder()
 
-/** Signs. */
 export async function presign(input: PresignInput): Promise<Presigned> {
   const {
     host,
@@ -113,12 +114,12 @@ function canonicalQuery(pairs: readonly (readonly [string, string])[]): string {
   return rows.map(([name, value]) => `${name}=${value}`).join('&')
 }
 
-// By code units, whatever the locale.
+// By code units, independent of the locale.
 function order(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0
 }
 
-// Everything but letters, digits, and `-._~`.
+// Percent-encodes everything except letters, digits, and `-._~`.
 function encoded(text: string): string {
   const left = [...`!'()*`]
   return left.reduce(

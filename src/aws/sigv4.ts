@@ -1,8 +1,9 @@
 /**
- * A value for the client option `credentials` that signs the URL of AWS IoT Core for each attempt to connect (Signature Version 4).
+ * A value for the client option `credentials` that signs the URL of AWS IoT Core for each attempt
+ * to connect (Signature Version 4).
  *
- * It may assume WebCrypto, which it looks for. No error, event or inspection shows a secret key or a session token; the signed URL holds the token, and is
- * for dialling only.
+ * It needs WebCrypto, and checks for it. Errors, events and inspection never show a secret key or a
+ * session token. The signed URL contains the token and is used only for dialling.
  */
 import {
   callable,
@@ -16,7 +17,10 @@ import {
 import { MqttError } from '../errors.js'
 import { pairsOf, presign } from './presign.js'
 
-/** Keys of AWS, as its SDKs give them: of a user, or temporary ones with a session token. Other fields are not looked at. */
+/**
+ * AWS credentials, in the form of its SDKs: of a user, or temporary ones with a session token.
+ * Other fields are ignored.
+ */
 export interface AwsCredentials {
   /** Access key ID. */
   readonly accessKeyId: string
@@ -30,20 +34,26 @@ export interface AwsCredentials {
 export interface SigV4Options {
   /** Region of the endpoint, such as `eu-west-1`. */
   readonly region: string
-  /** The keys, or a function that gives them, called for each attempt to connect: a provider of the AWS SDK is one. */
+  /**
+   * The credentials, or a function that returns them, called for each attempt to connect, such as a
+   * credential provider of the AWS SDK.
+   */
   readonly credentials:
     | AwsCredentials
     | ((context: { readonly signal: AbortSignal }) => AwsCredentials | Promise<AwsCredentials>)
   /**
-   * Name of the service that is signed for. Default `'iotdevicegateway'`: AWS IoT Core, which wants the session token behind the signature; for any other
-   * service it is signed too.
+   * Name of the service in the signature. Default `'iotdevicegateway'`: AWS IoT Core, for which the
+   * session token is appended after the signature. For other services the token is signed too.
    */
   readonly service?: string | undefined
-  /** Seconds for which the URL may be used to connect, 1 to 604,800; an open connection is not bounded by it. Default 300. */
+  /**
+   * Seconds for which the URL may be used to connect, 1 to 604,800; an open connection may last
+   * longer. Default 300.
+   */
   readonly expires?: number | undefined
   /**
-   * The time, as a Date or in epoch milliseconds, for devices whose clock is wrong: AWS refuses signatures that are more than some minutes off.
-   * Default: `Date.now`.
+   * Returns the time, as a Date or in epoch milliseconds, for devices whose clock is wrong: AWS
+   * refuses signatures whose time is off by more than a few minutes. Default: `Date.now`.
    */
   readonly now?: (() => number | Date) | undefined
 }
@@ -52,19 +62,20 @@ export interface SigV4Options {
 export interface SigV4Context {
   /** URL of the endpoint: `wss:`, or `ws:`. */
   readonly endpoint: string
-  /** Is passed to the function that gives the keys. */
+  /** Passed to the function that returns the credentials. */
   readonly signal: AbortSignal
 }
 
 /** The result for the `credentials` option. */
 export interface SignedUrl {
-  /** Is dialled in place of the endpoint's. */
+  /** The URL to dial in place of the endpoint's. */
   readonly url: URL
 }
 
 /**
- * A value for the client option `credentials`. It rejects with `ERR_INVALID_BROKER_URL` for an endpoint without WebSocket, with `ERR_INVALID_OPTION` for
- * keys or a time that are not valid, and with what `credentials` threw.
+ * A value for the client option `credentials`. It rejects with `ERR_INVALID_BROKER_URL` for an
+ * endpoint without WebSocket, with `ERR_INVALID_OPTION` for invalid keys or an invalid time, and
+ * with the error that `credentials` throws.
  */
 export type SigV4 = (context: SigV4Context) => Promise<SignedUrl>
 
@@ -92,10 +103,13 @@ const parse = /* @__PURE__ */ object<{
 })
 
 /**
- * Signs the URL of each attempt to connect to AWS IoT Core over WebSocket, in Node and in browsers: a value for the client option `credentials`.
+ * Signs the URL of each attempt to connect to AWS IoT Core over WebSocket, in Node and in browsers:
+ * a value for the client option `credentials`.
  *
- * A signature is good for one attempt; the next one, also of a reconnect, gets a new signature, with keys that are asked for again.
- * @throws MqttError `ERR_INVALID_OPTION`; `ERR_UNSUPPORTED_OPTION` where there is no WebCrypto (in browsers: pages that are not secure)
+ * Each attempt, including those of a reconnect, gets a new signature; a `credentials` function is
+ * called again for it.
+ * @throws MqttError `ERR_INVALID_OPTION`; `ERR_UNSUPPORTED_OPTION` where there is no WebCrypto (in
+ * browsers: pages that are not secure)
  */
 export function sigv4(options: SigV4Options): SigV4 {
   const { region, credentials, service, expires, now } = parse(options, 'sigv4')
@@ -134,7 +148,7 @@ export function sigv4(options: SigV4Options): SigV4 {
   }
 }
 
-// Providers give more fields than these.
+// Picks the known fields, because providers return more.
 function checkKeys(given: unknown) {
   const { accessKeyId, secretAccessKey, sessionToken } = Object(given) as Record<string, unknown>
   return {

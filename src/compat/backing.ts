@@ -1,7 +1,8 @@
 /**
- * The client of mqwire behind a client of MQTT.js: made when it is needed, made again when it has ended, with the filters that are wanted.
+ * The mqwire client behind an MQTT.js client: created on demand, replaced after it has ended, and
+ * given the wanted filters again.
  *
- * It turns events of the one into events of the other. What the application throws in a listener never gets into mqwire.
+ * It converts events. Errors thrown by listeners of the application never reach mqwire.
  */
 import {
   Client,
@@ -34,7 +35,7 @@ export interface Wanted {
   readonly properties: Record<string, unknown> | undefined
 }
 
-/** Options that were reported. */
+/** Ignored options already reported in this process. */
 const reported = new Set<string>()
 
 const silent = (): void => undefined
@@ -46,36 +47,39 @@ export class BackingClient {
   reconnecting = false
   /** Properties of the current connection. */
   serverProperties: IConnackPacket['properties']
-  /** Filters that are wanted, whatever becomes of connections. */
+  /** The wanted filters, kept across connections. */
   readonly wanted = new Map<string, Wanted>()
-  /** Subscription Identifiers that the program gave. */
+  /** Subscription Identifiers chosen by the program. */
   readonly identifiers = new Set<number>()
   readonly #plan: Plan
-  /** Options that were named in the log. */
+  /** Ignored options already named in the log. */
   readonly #named = new Set<string>()
   readonly #emit: Emit
   readonly #handler: Handler
   #core: Client | undefined
-  /** An attempt failed, and it is not known yet what follows. */
+  /** An attempt has failed, and it is not known yet whether another one follows. */
   #failed = false
-  /** The next dial is not one to come back. */
+  /** The next dial is the first one, not a reconnect. */
   #first = true
   #tapped = false
-  /** Filters may wait to be sent. */
+  /** Filters may be waiting to be sent. */
   #asked = false
-  /** The last call on each filter that was made without a connection, or behind such a call, while it is not over. */
+  /**
+   * The last pending call on each filter that was made without a connection, or after such a call.
+   */
   readonly #early = new Map<string, { readonly leaves: boolean; readonly done: Promise<unknown> }>()
 
   constructor(plan: Plan, emit: Emit, receive: (message: Message) => unknown) {
     this.#plan = plan
     this.#emit = emit
     this.#handler = Object.assign((message: Message) => receive(message), { [oneCopy]: this })
-    // Options are checked now.
+    // The client is created now so that its options are checked.
     this.#core = this.#make()
     this.#reportUnheeded()
   }
 
-  // Once in a process: a program that starts many clients gives them the same options.
+  // Each option is reported once per process, because programs usually start many clients with the
+  // same options.
   #reportUnheeded(): void {
     const fresh = this.#plan.unheeded.filter((name) => !reported.has(name))
     for (const name of fresh) reported.add(name)
@@ -87,12 +91,12 @@ export class BackingClient {
     )
   }
 
-  /** True where 5.0 is spoken. */
+  /** True if MQTT 5.0 is used. */
   get modern(): boolean {
     return this.#plan.options.protocolVersion === 5
   }
 
-  /** The client of mqwire, which has not ended. */
+  /** The current mqwire client; a new one if the last has ended. */
   get core(): Client {
     if (this.#core !== undefined) return this.#core
     const core = this.#make()
@@ -110,7 +114,7 @@ export class BackingClient {
     return core
   }
 
-  /** Dials for the first time: that emits no `reconnect`. */
+  /** Dials for the first time, which emits no `reconnect`. */
   start(): void {
     const { core } = this
     if (core.state !== 'idle') return
@@ -118,13 +122,13 @@ export class BackingClient {
     core.connect().catch(silent)
   }
 
-  /** Dials now; a connection that is up is replaced. */
+  /** Dials now; replaces an open connection. */
   restart(): void {
     this.#first = false
     this.core.reconnect({ force: true }).catch(silent)
   }
 
-  /** Cuts the connection that is up, as the network does. */
+  /** Cuts the open connection, as a network failure would. */
   cut(cause: Error | undefined): void {
     const error = new MqttError(
       'ERR_CONNECTION_LOST',
@@ -138,7 +142,10 @@ export class BackingClient {
     if (this.connected) this.core[access]().connections?.connection?.destroy(error)
   }
 
-  /** Ends the client: at once, or when everything published is acknowledged. `waits`: something is not; without a connection it has the time of one. */
+  /**
+   * Ends the client: immediately with `force`, otherwise when all publishes are acknowledged.
+   * `waits`: some are not; without a connection, they wait as long as a connect may take.
+   */
   async stop(force: boolean, waits: boolean, goodbye: DisconnectOptions): Promise<void> {
     const core = this.#core
     if (core === undefined) return
@@ -153,13 +160,13 @@ export class BackingClient {
     await core.closed
   }
 
-  /** Publishes, behind the filters that were asked for before. */
+  /** Publishes, after filters requested before. */
   publish(...given: Parameters<Client['publish']>): ReturnType<Client['publish']> {
     this.#flush()
     return this.core.publish(...given)
   }
 
-  /** Unsubscribes, behind the filters that were asked for before. */
+  /** Unsubscribes, after filters requested before. */
   unsubscribe(
     filters: readonly string[],
     options: Parameters<Client['unsubscribe']>[1],
@@ -174,7 +181,8 @@ export class BackingClient {
     this.#asked = false
   }
 
-  // Without a connection nothing leaves: there a SUBSCRIBE and an UNSUBSCRIBE of one filter wait for each other, or the one would undo the other.
+  // Without a connection, a SUBSCRIBE and an UNSUBSCRIBE of the same filter would cancel each other
+  // before they are sent, so each waits for the one before.
   #inTurn<T>(
     leaves: boolean,
     filters: readonly string[],
@@ -199,7 +207,7 @@ export class BackingClient {
     return done
   }
 
-  /** Names options in the log, each once, that are ignored. */
+  /** Logs ignored options, each once. */
   ignore(call: string, names: readonly string[]): void {
     const fresh = names
       .map((name) => `${call}({ ${name} })`)
@@ -220,7 +228,7 @@ export class BackingClient {
     const former = new Map(filters.map((filter) => [filter, wanted.get(filter)]))
     const latter = new Map(requests.map((request) => [request.filter, { request, properties }]))
     for (const [filter, each] of latter) wanted.set(filter, each)
-    // As it was, unless a later call has changed it.
+    // Restores a filter, unless a later call has changed it.
     const restore = (filter: string): void => {
       const before = former.get(filter)
       if (wanted.get(filter) !== latter.get(filter)) return
@@ -240,7 +248,7 @@ export class BackingClient {
     }
   }
 
-  /** Shows packets from now on. */
+  /** Emits packet events from now on. */
   tap(): void {
     if (!this.#tapped && this.#core !== undefined) this.#listen(this.#core)
     this.#tapped = true
@@ -305,7 +313,7 @@ export class BackingClient {
     this.#emit('offline')
   }
 
-  // It is known what follows the failed attempt.
+  // Called when it is known what follows a failed attempt.
   #settle(): void {
     if (!this.#failed) return
     this.#failed = false

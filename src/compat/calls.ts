@@ -27,7 +27,10 @@ export interface Granting {
   readonly error: Error | undefined
 }
 
-/** Publishes: gives the packet at QoS 1 and 2. @throws MqttError as `publish` of mqwire, ERR_UNSUPPORTED_OPTION */
+/**
+ * Publishes; returns the packet at QoS 1 and 2.
+ * @throws MqttError as `publish` of mqwire, ERR_UNSUPPORTED_OPTION
+ */
 export async function publish(
   backing: BackingClient,
   topic: string,
@@ -41,7 +44,7 @@ export async function publish(
   const properties = spoken(backing, 'publish', options.properties)
   const own = { qos, retain, properties: propertiesOf(properties) } as PublishOptions
   const receipt = backing.publish(topic, payload, own)
-  // In memory it is, from now on.
+  // From now on the message is in memory.
   if (qos > 0) cbStorePut?.()
   const { packetId } = await receipt
   if (packetId === undefined) return undefined
@@ -57,7 +60,7 @@ export async function publish(
   return properties === undefined ? packet : { ...packet, properties }
 }
 
-// Properties go with packets of 5.0 alone.
+// Only packets of 5.0 have properties.
 function spoken<P extends object>(
   backing: BackingClient,
   call: string,
@@ -69,8 +72,8 @@ function spoken<P extends object>(
 }
 
 /**
- * Subscribes to filters that are not subscribed yet. @throws MqttError as `listen` of mqwire,
- * except when the broker refuses
+ * Subscribes to filters that are not subscribed yet.
+ * @throws MqttError as `listen` of mqwire, except when the broker refuses
  */
 export async function subscribe(
   backing: BackingClient,
@@ -101,7 +104,7 @@ export async function subscribe(
   return { grants, packet: { cmd: 'suback', granted: [...codes] }, error }
 }
 
-// Where every filter is refused, the error names the first.
+// If every filter is refused, the error is that of the first one.
 async function granted(
   backing: BackingClient,
   requests: readonly FilterRequest[],
@@ -149,7 +152,7 @@ function requestOf(backing: BackingClient, filter: string, options: SubscribeOpt
   }
 }
 
-// Filters with their options, in the order given; and whether to ask again for those that there are.
+// The filters with their options, in the given order, and whether to request existing ones again.
 function listed(
   topics: SubscribeTopics,
   common: SubscribeOptions,

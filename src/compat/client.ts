@@ -1,7 +1,8 @@
 /**
- * The client as MQTT.js has it: methods that take callbacks or give promises, events, and what it shows of its state.
+ * The client with the interface of MQTT.js: methods with callbacks or promises, events, and state.
  *
- * Arguments are taken apart here; connections are the backing client's. It never throws for what may be wrong at the broker: that comes by callback or as `error`.
+ * Arguments are parsed here; the backing client handles connections. Methods never throw for errors
+ * at the broker: those go to the callback or the event `error`.
  */
 import { type Message, MqttError } from 'mqwire'
 import { BackingClient, type Emit } from './backing.js'
@@ -29,26 +30,28 @@ import type {
   SubscribeTopics,
 } from './types.js'
 
-/** Replaces the stream of MQTT.js, across all connections. */
+/** Stands in for the stream of MQTT.js, across all connections. */
 export interface ConnectionStream {
   /** Adds a listener. */
   on<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
-  /** Adds one for the next event alone. */
+  /** Adds a listener for the next event only. */
   once<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
   /** The same as `on`. */
   addListener<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
-  /** Takes one away. */
+  /** Removes a listener. */
   off<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
-  /** The same. */
   removeListener<Event extends keyof StreamEvents>(
     event: Event,
     listener: StreamEvents[Event],
   ): this
-  /** Takes those of an event away, or all. */
+  /** Removes the listeners of an event, or all. */
   removeAllListeners(event?: keyof StreamEvents): this
-  /** Cuts the connection that is up, as the network does: the next one is dialled after `reconnectPeriod`. An error that is given is the `cause` of the `error` event. */
+  /**
+   * Cuts the open connection, as a network failure would: the next one is dialled after
+   * `reconnectPeriod`. A given error is the `cause` of the `error` event.
+   */
   destroy(error?: Error): this
-  /** Cuts it too. */
+  /** Cuts the open connection, as `destroy()`. */
   end(): this
 }
 
@@ -56,15 +59,17 @@ export interface ConnectionStream {
 export interface StreamEvents {
   /** An attempt failed, or a connection broke. */
   error: OnErrorCallback
-  /** A connection, or an attempt, is over. */
+  /** A connection or an attempt has ended. */
   close: OnCloseCallback
 }
 
 type Ended<T> = (error: Error | null, result?: T) => unknown
 
-/** A client with the methods and events of MQTT.js, over one of mqwire. `connect()` makes one. */
+/**
+ * A client with the methods and events of MQTT.js, over an mqwire client. `connect()` creates one.
+ */
 export class MqttClient extends Listeners<MqttClientEventCallbacks> {
-  /** A client identifier that is made up: `mqttjs_` and eight digits. */
+  /** Returns a random client identifier: `mqttjs_` and eight hexadecimal digits. */
   static readonly defaultId: () => string = defaultId
   /** True from `end()` on. */
   disconnecting = false
@@ -72,7 +77,10 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   disconnected = false
   /** The options with defaults; a copy. */
   readonly options: IClientOptions
-  /** Where the connection breaks, as programs for MQTT.js look at it: `error` and `close`, over all connections. `destroy()` and `end()` cut the one that is up. */
+  /**
+   * The stream, as programs for MQTT.js use it: events `error` and `close` of all connections;
+   * `destroy()` and `end()` cut the open one.
+   */
   readonly stream: ConnectionStream
   readonly #stream: ConnectionStream & Listeners<StreamEvents> = Object.assign(
     new Listeners<StreamEvents>(() => undefined),
@@ -83,14 +91,20 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   )
   readonly #backing: BackingClient
   readonly #emit: Emit
-  /** Publishes that are not over. */
+  /** Number of publishes in progress. */
   #open = 0
   /** The `connect()` or `reconnect()` to run once it has ended. */
   #next: (() => void) | undefined
-  /** The message before: with an own `handleMessage` they come one after the other. */
+  /**
+   * Handling of the previous message: with a custom `handleMessage`, messages are handled one after
+   * the other.
+   */
   #before: Promise<unknown> = Promise.resolve()
 
-  /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
+  /**
+   * @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION,
+   * ERR_UNSUPPORTED_OPTION
+   */
   constructor(brokerUrl: string | IClientOptions | undefined, opts?: IClientOptions) {
     super((event) => {
       if (event.startsWith('packet')) this.#backing.tap()
@@ -120,22 +134,25 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     return this.#backing.connected
   }
 
-  /** True from a loss, or a failed attempt, to the next connection. */
+  /** True from a lost connection or failed attempt to the next connection. */
   get reconnecting(): boolean {
     return this.#backing.reconnecting
   }
 
-  /** Properties of the CONNACK of the connection that is up. */
+  /** Properties of the CONNACK of the open connection. */
   get serverProperties(): IConnackPacket['properties'] {
     return this.#backing.serverProperties
   }
 
-  /** Seconds of keep-alive in force. */
+  /** The keep-alive in use, in seconds. */
   get keepalive(): number {
     return this.serverProperties?.serverKeepAlive ?? (this.options.keepalive as number)
   }
 
-  /** Handles a message, and calls back when the next may come; with an error it is tried again. For subclasses and instances to replace. */
+  /**
+   * Handles a message, and calls back when the next one may follow; with an error, the message is
+   * retried. Subclasses and instances may replace it.
+   */
   handleMessage(_packet: IPublishPacket, callback: DoneCallback): void {
     callback()
   }
@@ -238,7 +255,10 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   end(opts?: Partial<IDisconnectPacket>, cb?: DoneCallback): this
   end(force?: boolean, cb?: DoneCallback): this
   end(force?: boolean, opts?: Partial<IDisconnectPacket>, cb?: DoneCallback): this
-  /** Ends the client: when everything is acknowledged, with DISCONNECT; or at once and without, by `force`. */
+  /**
+   * Ends the client: with DISCONNECT when everything is acknowledged; with `force`, immediately and
+   * without DISCONNECT.
+   */
   end(...given: unknown[]): this {
     const done = given.find((each) => typeof each === 'function') as DoneCallback | undefined
     const packet = given.find((each) => typeof each === 'object' && each !== null) as
@@ -268,13 +288,13 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     )
   }
 
-  /** Dials now, also after the end; a connection that is up is replaced. There are no stores. */
+  /** Dials now, also after the end; replaces an open connection. Stores are not supported. */
   reconnect(opts?: object): this {
     assertKnown(opts ?? {}, '')
     return this.#dial(() => this.#backing.restart())
   }
 
-  // Behind the end, where that is under way.
+  // Dials after a running `end()`.
   #dial(begin: () => void): this {
     const isEnding = this.disconnecting && !this.disconnected
     this.#next = isEnding ? begin : undefined
@@ -309,7 +329,7 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     const stop = (by: object): Promise<void> => this.#backing.stop(force, this.#open > 0, by)
     let mistake: Error | undefined
     await stop(goodbye).catch((error: Error) => {
-      // Invalid options of DISCONNECT are left out: the client ends all the same.
+      // Invalid options of DISCONNECT are left out, so that the client ends all the same.
       mistake = error
       return stop({})
     })
@@ -362,7 +382,7 @@ function outside(run: () => unknown): void {
   }
 }
 
-// The packet by which a publish was refused.
+// The packet that refused a publish.
 function refusalOf(error: Error | null, { qos }: IClientPublishOptions): Packet | undefined {
   return error instanceof ErrorWithReasonCode
     ? { cmd: qos === 2 ? 'pubrec' : 'puback', reasonCode: error.code }

@@ -1,21 +1,22 @@
 /**
- * Errors as programs for MQTT.js look at them: the number of the reason, or the system's own code. The error of mqwire is the `cause`.
+ * Errors in the form of MQTT.js: with the numeric reason code, or the code of the system. The
+ * mqwire error is the `cause`.
  */
 import { MqttError } from 'mqwire'
 
 /** An error with a reason code. Its `cause` is the more detailed error of mqwire. */
 export class ErrorWithReasonCode extends Error {
-  /** The reason code (section 2.4); of a CONNECT that was refused on 3.1.1, the return code. */
+  /** The reason code (section 2.4); for a CONNECT refused on 3.1.1, the return code. */
   code: number
 
-  /** @param cause is the error of mqwire */
+  /** @param cause the mqwire error */
   constructor(message: string, code: number, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
     this.code = code
   }
 }
 
-/** Reason codes of 5.0, for the return codes of 3.1.1. */
+/** Return codes of 3.1.1, by reason code of 5.0. */
 const returnCodes: Readonly<Record<number, number>> = { 132: 1, 133: 2, 136: 3, 134: 4, 135: 5 }
 
 /** Beginning of the message, by error code. */
@@ -25,7 +26,7 @@ const subjects: Readonly<Record<string, string>> = {
   ERR_SUBSCRIBE_REFUSED: 'Subscribe error',
 }
 
-/** Texts that programs know. */
+/** Messages of MQTT.js that programs may compare. */
 const texts: Readonly<Record<string, string>> = {
   ERR_CONNECT_TIMEOUT: 'connack timeout',
   ERR_KEEPALIVE_TIMEOUT: 'Keepalive timeout',
@@ -55,7 +56,7 @@ export function familiar(error: unknown, modern: boolean): Error {
   return isOfSystem ? cause : error
 }
 
-/** True for a mistake of the program in a call, which a retry does not help. */
+/** True for a mistake of the program in a call, which a retry would not fix. */
 export function isMistake(error: unknown): boolean {
   return (
     MqttError.is(error) && ['_OPTION', '_TOPIC', '_PAYLOAD'].some((end) => error.code.endsWith(end))

@@ -33,7 +33,7 @@ export type ClientSubscribeCallback = (
   granted?: ISubscriptionGrant[],
   packet?: ISubackPacket,
 ) => void
-/** Called when a call has ended; of a publish at QoS 1 and 2 with its packet. */
+/** Called when a call has ended; for a publish at QoS 1 and 2, with its packet. */
 export type PacketCallback = (error?: Error | null, packet?: Packet) => unknown
 /** Called when it is done. */
 export type DoneCallback = (error?: Error) => void
@@ -46,21 +46,21 @@ export type VoidCallback = () => void
 export interface MqttClientEventCallbacks {
   /** A connection is up. */
   connect: OnConnectCallback
-  /** A message came in. */
+  /** A message was received. */
   message: OnMessageCallback
   /** A packet was written. */
   packetsend: OnPacketCallback
-  /** A packet came in. */
+  /** A packet was received. */
   packetreceive: OnPacketCallback
-  /** The broker said goodbye. */
+  /** The broker sent DISCONNECT. */
   disconnect: OnDisconnectCallback
   /** An attempt failed, or a connection broke. No listener is needed. */
   error: OnErrorCallback
-  /** A connection, or an attempt, is over. */
+  /** A connection or an attempt has ended. */
   close: OnCloseCallback
   /** The client has ended. */
   end: VoidCallback
-  /** An attempt is made to come back. */
+  /** An attempt to reconnect begins. */
   reconnect: VoidCallback
   /** The connection is lost, and reconnecting starts. */
   offline: VoidCallback

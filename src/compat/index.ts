@@ -1,7 +1,9 @@
 /**
- * `mqwire/compat`: `connect()` of MQTT.js over a client of mqwire, so that a program moves by one import.
+ * `mqwire/compat`: `connect()` of MQTT.js over an mqwire client, so that a program migrates by
+ * changing one import.
  *
- * It uses of the package what everybody may import, two symbols, and checks of options. The default export is the module itself, for `import mqtt from 'mqwire/compat'`.
+ * It uses only the public entry of the package, two symbols, and checks of options. The default
+ * export is the module itself, for `import mqtt from 'mqwire/compat'`.
  */
 import * as mqtt from './mqtt.js'
 

@@ -1,7 +1,7 @@
 /**
- * Listeners in the manner of Node's EventEmitter, in pages too.
+ * Listeners with the interface of Node's EventEmitter, also for browsers.
  *
- * What a listener throws reaches the code that emits. It knows no events by name.
+ * Errors of listeners are thrown to the caller of `emit`.
  */
 
 import { MqttError } from 'mqwire'
@@ -20,7 +20,7 @@ export class Listeners<Events extends Record<keyof Events, AnyListener>> {
   #most = 10
   readonly #added: (event: keyof Events) => void
 
-  /** @param added is called with each event that gets a listener */
+  /** @param added called with each event that gets a listener */
   constructor(added: (event: keyof Events) => void) {
     this.#added = added
   }
@@ -35,7 +35,7 @@ export class Listeners<Events extends Record<keyof Events, AnyListener>> {
     return this.#add(event, callback)
   }
 
-  /** Adds a listener for the next event alone. */
+  /** Adds a listener for the next event only. */
   once<E extends keyof Events>(event: E, callback: Events[E]): this {
     return this.#add(event, callback, true)
   }
@@ -45,12 +45,12 @@ export class Listeners<Events extends Record<keyof Events, AnyListener>> {
     return this.#add(event, callback, false, true)
   }
 
-  /** Adds a listener for the next event alone, before the others. */
+  /** Adds a listener for the next event only, before the others. */
   prependOnceListener<E extends keyof Events>(event: E, callback: Events[E]): this {
     return this.#add(event, callback, true, true)
   }
 
-  /** Removes a listener; of one that was added twice the last. */
+  /** Removes a listener; if it was added twice, the last one. */
   removeListener<E extends keyof Events>(event: E, callback: Events[E]): this {
     const entries = [...this.#of(event)]
     const at = entries.findLastIndex(({ listener }) => listener === callback)
@@ -71,7 +71,7 @@ export class Listeners<Events extends Record<keyof Events, AnyListener>> {
     return this
   }
 
-  /** Calls the listeners in their order. True where there is one. */
+  /** Calls the listeners in order. True if there is one. */
   emit<E extends keyof Events>(event: E, ...given: Parameters<Events[E]>): boolean {
     const entries = this.#of(event)
     for (const entry of entries) {
@@ -87,7 +87,7 @@ export class Listeners<Events extends Record<keyof Events, AnyListener>> {
     return entries.length > 0
   }
 
-  /** The listeners of an event, in their order. */
+  /** The listeners of an event, in order. */
   listeners<E extends keyof Events>(event: E): Events[E][] {
     return this.#of(event).map(({ listener }) => listener as Events[E])
   }
@@ -108,7 +108,7 @@ export class Listeners<Events extends Record<keyof Events, AnyListener>> {
     return [...this.#entries.keys()].filter((event) => this.#of(event).length > 0)
   }
 
-  /** Stored without effect: there is no warning. */
+  /** Stored without effect: no warning is printed. */
   setMaxListeners(most: number): this {
     this.#most = most
     return this
@@ -123,7 +123,7 @@ export class Listeners<Events extends Record<keyof Events, AnyListener>> {
     return this.#entries.get(event) ?? []
   }
 
-  // Those that are being called are another array.
+  // Creates a new array, because `emit` may be iterating over the old one.
   #add(event: keyof Events, listener: AnyListener, once = false, first = false): this {
     if (typeof listener !== 'function')
       throw new MqttError('ERR_INVALID_HANDLER', 'a listener must be a function')

@@ -1,13 +1,14 @@
 /**
- * What `mqwire/compat` exports, besides its default, which is all of this.
+ * The named exports of `mqwire/compat`; its default export contains all of them.
  */
 import { MqttClient } from './client.js'
 import type { OnErrorCallback } from './event-types.js'
 import type { IClientOptions } from './types.js'
 
 /**
- * Makes a client and begins to connect: `connect()` of MQTT.js.
- * @throws MqttError ERR_UNSUPPORTED_OPTION for an option that is not carried over, ERR_INVALID_OPTION, ERR_INVALID_BROKER_URL, ERR_MISSING_BROKER
+ * Creates a client and starts to connect: `connect()` of MQTT.js.
+ * @throws MqttError ERR_UNSUPPORTED_OPTION for an option that is not supported, ERR_INVALID_OPTION,
+ * ERR_INVALID_BROKER_URL, ERR_MISSING_BROKER
  */
 export function connect(
   brokerUrl: string | IClientOptions | undefined,
@@ -17,8 +18,8 @@ export function connect(
 }
 
 /**
- * Makes a client and waits for its first connection. It rejects with the first `error`, and ends the client then; without `allowRetries` also when a
- * connection is closed before.
+ * Creates a client and waits for its first connection. On the first `error` it rejects and ends the
+ * client; without `allowRetries`, also when a connection is closed before.
  * @throws MqttError as `connect`
  */
 export function connectAsync(

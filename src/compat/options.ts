@@ -1,8 +1,9 @@
 /**
- * Options of MQTT.js, as endpoints and options of mqwire. What MQTT.js heeds and has no counterpart is refused by its name before anything is dialled. What
- * MQTT.js ignores is ignored, and named in the log: frameworks pass such options, and their users cannot change them.
+ * Converts options of MQTT.js to endpoints and options of mqwire. Options that MQTT.js supports and
+ * mqwire does not are refused by name before dialling. Options that MQTT.js ignores are ignored and
+ * logged, because frameworks pass such options and their users cannot change them.
  *
- * The caller's object is never written to. What a value may be, mqwire itself checks.
+ * The caller's object is never changed. Values are checked by mqwire itself.
  */
 import {
   type ClientOptions,
@@ -39,7 +40,7 @@ import type {
 export interface Plan {
   readonly endpoints: readonly Endpoint[]
   readonly options: ClientOptions
-  /** As `client.options` shows them: with defaults. */
+  /** The options with defaults, as `client.options` shows them. */
   readonly shown: IClientOptions
   /**
    * Names of options that MQTT.js supports and that have no counterpart because none is needed, if
@@ -48,13 +49,16 @@ export interface Plan {
   readonly unheeded: readonly string[]
 }
 
-/** Options that are looked at below. */
+/** Supported options. */
 const known =
   'auth autoAssignTopicAlias autoUseTopicAlias clean clientId connectTimeout defaultProtocol host hostname keepalive log manualConnect ' +
   'password path port properties protocol protocolVersion query queueQoSZero reconnectOnConnackError reconnectPeriod resubscribe servers ' +
   'subscribeBatchSize transformWsUrl unixSocket username will wsOptions'
 
-/** Options that MQTT.js heeds, and that are not carried over; the last ones are read by its command line alone, and would leave out a certificate. */
+/**
+ * Options that MQTT.js supports and this module does not. The last ones are read only by its
+ * command line; ignoring them would omit a certificate.
+ */
 const notCarried =
   'authPacket createWebsocket customHandleAcks encoding forceNativeWebSocket incomingStore messageIdProvider my outgoingStore pfx socksProxy ' +
   'caPaths certPath keyPath'
@@ -68,7 +72,7 @@ const webSocketNames = `${tlsNames} family headers localAddress protocols`
 const propertyNames =
   'maximumPacketSize receiveMaximum requestProblemInformation requestResponseInformation sessionExpiryInterval topicAliasMaximum userProperties'
 
-/** Options with the one value that they can have. */
+/** Options with the only value that is accepted. */
 const fixed: Readonly<Record<string, unknown>> = {
   protocolId: 'MQTT',
   reschedulePings: true,
@@ -96,7 +100,7 @@ const defaults = {
   resubscribe: true,
 } as const
 
-/** Bytes of the largest packet that is taken. */
+/** Largest packet accepted, in bytes. */
 const defaultSize = 16 * 2 ** 20
 
 /** The error for an option that is not supported. */
@@ -115,7 +119,8 @@ export function assertKnown(given: object, names: string, prefix = ''): void {
   if (unknown !== undefined) throw refused(prefix + unknown)
 }
 
-// What CONNECT carries as properties: on 3.1.1 none. There MQTT.js takes messages of any size, so the size may only raise the limit.
+// The properties of CONNECT; none on 3.1.1. There MQTT.js accepts messages of any size, so the
+// given size may only raise the limit.
 function spokenOf({ protocolVersion, properties = {}, will }: IClientOptions) {
   if (protocolVersion === 5) return { properties, will, unspoken: [] }
   const { maximumPacketSize = 0 } = properties
@@ -143,7 +148,7 @@ export function ignoredLine(names: readonly string[]): string {
   return `mqwire/compat ignores ${names.join(', ')}, as MQTT.js does`
 }
 
-/** A client identifier of its own. */
+/** A random client identifier. */
 export function defaultId(): string {
   return `mqttjs_${Math.random().toString(16).slice(2, 10)}`
 }
@@ -156,7 +161,7 @@ function complete(url: string, given: IClientOptions): IClientOptions {
     Object.entries(given).filter(([, value]) => isGiven(value)),
   ) as IClientOptions
   const { username, password, ...parts } = partsOf(url)
-  // A user in the URL goes over one in the options.
+  // A user in the URL overrides one in the options.
   const login =
     username === undefined ? {} : { username, ...(password !== undefined && { password }) }
   const options = { ...defaults, ...parts, ...own, ...login }
@@ -177,7 +182,10 @@ function loginOf(auth: string | undefined): IClientOptions {
 
 const secure: Readonly<Record<string, string>> = { mqtt: 'mqtts', tcp: 'mqtts', ws: 'wss' }
 
-/** Where to dial, in one form: scheme without decoration, `hostname` in place of `host`, a path only where one counts. */
+/**
+ * Normalises the address: scheme without suffix, `hostname` in place of `host`, a path only where
+ * it is used.
+ */
 function addressed({ path, ...options }: IClientOptions): IClientOptions {
   const {
     protocol,
@@ -203,7 +211,7 @@ function addressed({ path, ...options }: IClientOptions): IClientOptions {
 /** The parts of a URL. mqwire refuses an invalid one later. */
 function partsOf(given: string): IClientOptions {
   const { location } = globalThis as { readonly location?: { readonly href: string } }
-  // In a page, a path is one of its own origin.
+  // In a page, a path is relative to its origin.
   const text =
     given.startsWith('/') && location !== undefined
       ? new URL(given, location.href).href.replace('http', 'ws')
@@ -214,7 +222,7 @@ function partsOf(given: string): IClientOptions {
   )
   const host = hostname.replace('[', '').replace(']', '')
   const rest = pathname + search
-  // The option is a path as the system has it.
+  // The option holds the path without percent-encoding.
   const path = protocol.includes('unix') ? decoded(rest) : rest
   const parts: IClientOptions = { protocol: protocol.slice(0, -1) as MqttProtocol, host, path }
   if (port !== '') parts.port = Number(port)
@@ -261,7 +269,7 @@ function isSecure(protocol: string): boolean {
   return ['mqtts', 'ssl', 'tls', 'wss'].includes(protocol)
 }
 
-// Options that MQTT.js ignores, too; without TLS, also the TLS settings.
+// Options that MQTT.js ignores as well; without TLS, also the TLS settings.
 function ignoredIn(given: IClientOptions, endpoints: readonly IClientOptions[]): string[] {
   const protocols = endpoints.map(({ protocol = '' }) => protocol)
   const refusals = protocols.some(isSecure) ? `${notCarried} ${notCarriedByTls}` : notCarried
@@ -345,7 +353,7 @@ function loggerOf(log: ((line: never) => void) | undefined): ClientOptions['logg
   return { debug: write, info: write, warn: write, error: write }
 }
 
-// Its port is its own, or that of the scheme.
+// The port is that of the server entry, or the default of its scheme.
 function hostOf({ port: _, ...options }: IClientOptions, server: IServer): IClientOptions {
   return addressed({ ...options, ...server, hostname: server.host })
 }
@@ -383,8 +391,8 @@ function assertKinds(given: IClientOptions): void {
 }
 
 /**
- * Converts the arguments of `connect`. `client` is passed to `transformWsUrl`. @throws MqttError
- * ERR_UNSUPPORTED_OPTION, ERR_INVALID_OPTION
+ * Converts the arguments of `connect`. `client` is passed to `transformWsUrl`.
+ * @throws MqttError ERR_UNSUPPORTED_OPTION, ERR_INVALID_OPTION
  */
 export function planOf(url: string, given: IClientOptions, client: object): Plan {
   assertKinds(given)
@@ -418,7 +426,7 @@ export function planOf(url: string, given: IClientOptions, client: object): Plan
   const addresses = hosts.map((server) => (server === undefined ? shown : hostOf(shown, server)))
   const ignored = [...ignoredIn(given, addresses), ...unspoken]
   if (ignored.length > 0) loggerOf(given.log)?.warn?.(ignoredLine(ignored))
-  // mqwire refuses an invalid one.
+  // mqwire refuses an invalid URL.
   const endpoints = isUrl ? addresses.map(endpointOf) : [url]
   const options: ClientOptions = {
     ...only({
@@ -428,7 +436,7 @@ export function planOf(url: string, given: IClientOptions, client: object): Plan
       maxFiltersPerSubscribe: subscribeBatchSize,
       logger: loggerOf(shown.log),
     }),
-    // One that is empty is refused, too.
+    // An empty will is passed on as well, and refused.
     ...(will !== undefined && {
       will: only({ ...will, properties: propertiesOf(will.properties) }),
     }),
@@ -441,7 +449,7 @@ export function planOf(url: string, given: IClientOptions, client: object): Plan
     connectTimeout: Math.min(connectTimeout as number, longestTimer),
     firstConnect: shown.reconnectPeriod === 0 ? 'reject' : 'wait',
     reconnect: reconnectOf(shown),
-    // A callback is called once it is acknowledged, by whatever session.
+    // Callbacks are called on acknowledgement, even if the session was lost in between.
     outbound: { offline: { qos0: queueQoSZero ? 'queue' : 'reject' }, onSessionLost: 'republish' },
     unclaimedHold: 0,
   }

@@ -13,31 +13,34 @@ export interface GlobalBuffer<Allocated> {
 
 /** Creates buffers. */
 export interface BufferMaker<Allocated> {
-  /** Makes one of zeros. */
+  /** Creates a buffer of zeros. */
   alloc(size: number): Allocated
 }
 
 /** Quality of Service (section 4.3). */
 export type QoS = 0 | 1 | 2
 
-/** User properties by name; a name that comes more than once has a list. */
+/** User properties by name; a name that occurs more than once has a list. */
 export type UserProperties = Record<string, string | string[]>
 
 /** Properties of PUBLISH (section 3.3.2.3). MQTT 5.0 only. */
 export interface IPublishProperties {
   /** True: UTF-8 text. */
   payloadFormatIndicator?: boolean
-  /** Seconds that the message is worth delivering. */
+  /** Seconds after which the message expires. */
   messageExpiryInterval?: number
-  /** Of a message: none, as aliases are resolved. To publish with one is refused: the client gives them. */
+  /**
+   * Absent in received messages, because aliases are resolved. Refused when publishing: the client
+   * assigns aliases.
+   */
   topicAlias?: number
-  /** Where an answer is wanted. */
+  /** Topic for the answer. */
   responseTopic?: string
   /** Data that the answer must carry. */
   correlationData?: PayloadBytes
   /** User properties. */
   userProperties?: UserProperties
-  /** Identifiers of the subscriptions that a message came for. */
+  /** Identifiers of the subscriptions that a message matched. */
   subscriptionIdentifier?: number | number[]
   /** Type of the payload. */
   contentType?: string
@@ -65,7 +68,7 @@ export type PacketCmd =
 export interface IPacket {
   /** Kind of packet. */
   cmd: PacketCmd
-  /** Packet Identifier. Messages that come in do not show theirs. */
+  /** Packet Identifier. Absent in received messages. */
   messageId?: number
 }
 
@@ -83,7 +86,7 @@ export interface IPublishPacket extends IPacket {
   topic: string
   /** The message. */
   payload: string | PayloadBytes
-  /** Properties, where there are any. */
+  /** Properties, if there are any. */
   properties?: IPublishProperties
 }
 
@@ -95,9 +98,9 @@ export interface IConnackPacket extends IPacket {
   returnCode?: number
   /** On 5.0. */
   reasonCode?: number
-  /** The broker goes on with a session. */
+  /** True if the broker resumed a session. */
   sessionPresent: boolean
-  /** Properties, where there are any. */
+  /** Properties, if there are any. */
   properties?: IConnackProperties
 }
 
@@ -105,29 +108,29 @@ export interface IConnackPacket extends IPacket {
 export interface IConnackProperties {
   /** Seconds. */
   sessionExpiryInterval?: number
-  /** QoS 1 and 2 messages that the broker takes at a time. */
+  /** Unacknowledged QoS 1 and 2 messages that the broker accepts. */
   receiveMaximum?: number
-  /** Highest QoS that it takes. */
+  /** Highest QoS that it accepts. */
   maximumQoS?: number
-  /** Whether it takes retained messages. */
+  /** Whether it accepts retained messages. */
   retainAvailable?: boolean
-  /** Bytes of a packet that it takes. */
+  /** Largest packet that it accepts, in bytes. */
   maximumPacketSize?: number
-  /** The client identifier that it chose. */
+  /** The client identifier that the broker assigned. */
   assignedClientIdentifier?: string
-  /** Topic aliases that it takes. */
+  /** Topic aliases that it accepts. */
   topicAliasMaximum?: number
   /** Text for diagnosis. */
   reasonString?: string
   /** User properties. */
   userProperties?: UserProperties
-  /** Whether it has wildcards. */
+  /** Whether it supports wildcards. */
   wildcardSubscriptionAvailable?: boolean
-  /** Whether it has Subscription Identifiers. */
+  /** Whether it supports Subscription Identifiers. */
   subscriptionIdentifiersAvailable?: boolean
-  /** Whether it has shared subscriptions. */
+  /** Whether it supports shared subscriptions. */
   sharedSubscriptionAvailable?: boolean
-  /** Seconds, in place of the client's. */
+  /** Keep-alive in seconds, in place of the client's. */
   serverKeepAlive?: number
   /** Basis for response topics. */
   responseInformation?: string
@@ -155,15 +158,15 @@ export interface IUnsubackPacket extends IPacket {
 export interface IDisconnectPacket extends IPacket {
   /** Kind of packet. */
   cmd: 'disconnect'
-  /** Why (section 3.14.2.1). */
+  /** Reason code (section 3.14.2.1). */
   reasonCode?: number
-  /** Properties, where there are any. */
+  /** Properties, if there are any. */
   properties?: IDisconnectProperties
 }
 
 /** Properties of DISCONNECT (section 3.14.2.2). */
 export interface IDisconnectProperties {
-  /** Seconds that the session lives on. */
+  /** Seconds until the session expires. */
   sessionExpiryInterval?: number
   /** Text for diagnosis. */
   reasonString?: string

@@ -1,7 +1,7 @@
 /**
- * Packets and properties between the two libraries: names, flags, user properties, bytes.
+ * Converts packets and properties between the two libraries: names, flags, user properties, bytes.
  *
- * Pure functions; what they are given is never written to.
+ * Pure functions: arguments are never changed.
  */
 import type { Message, Packet as OwnPacket } from 'mqwire'
 import type { IPublishPacket, Packet, PayloadBytes, UserProperties } from './packet-types.js'
@@ -10,12 +10,12 @@ const { Buffer: NodeBuffer } = globalThis as {
   readonly Buffer?: { from(bytes: Uint8Array): Uint8Array }
 }
 
-/** A copy of bytes: a Buffer where there are Buffers. */
+/** A copy of bytes: a Buffer if the platform has Buffers. */
 export function bytesOf(bytes: Uint8Array): PayloadBytes {
   return (NodeBuffer === undefined ? bytes.slice() : NodeBuffer.from(bytes)) as PayloadBytes
 }
 
-/** Names of mqwire, with those of MQTT.js. */
+/** Names of MQTT.js by names of mqwire. */
 const names: Readonly<Record<string, string>> = {
   type: 'cmd',
   packetId: 'messageId',
@@ -70,7 +70,7 @@ function namedProperties(
   return Object.fromEntries(found)
 }
 
-/** A packet as MQTT.js has it. On 3.1.1 CONNACK has a return code. */
+/** A packet in the form of MQTT.js. On 3.1.1, CONNACK has a return code. */
 export function packetOf<P extends Packet>(packet: OwnPacket, modern: boolean): P {
   const { reasonCode, ...rest } = renamed(packet)
   if (reasonCode === undefined) return rest as never
@@ -80,7 +80,10 @@ export function packetOf<P extends Packet>(packet: OwnPacket, modern: boolean): 
   } as never
 }
 
-/** A message as the PUBLISH that brought it; of its Subscription Identifiers those that the program gave: a PUBLISH that passes others on is refused. */
+/**
+ * A message in the form of its PUBLISH. Includes only Subscription Identifiers chosen by the
+ * program, because programs that forward the packet would be refused with others.
+ */
 export function publishOf(
   message: Message,
   modern: boolean,
@@ -105,7 +108,7 @@ function pairsOf(given: UserProperties): [string, string][] {
   )
 }
 
-/** Properties as mqwire takes them; undefined without any. */
+/** Properties in the form of mqwire; undefined if there are none. */
 export function propertiesOf(
   given: object | undefined | null,
 ): Record<string, unknown> | undefined {

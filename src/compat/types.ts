@@ -1,15 +1,19 @@
 /**
- * The public types of MQTT.js, as far as `mqwire/compat` carries them: options of calls. Types only.
+ * The public types of MQTT.js that `mqwire/compat` supports: options of calls. Types only.
  *
- * A name means here what it means there. What is not carried has no field, so that a compiler says so before the program does.
+ * Names have the meaning that they have in MQTT.js. Unsupported options have no field, so that the
+ * compiler reports them.
  */
 import type { IPublishProperties, QoS, UserProperties } from './packet-types.js'
 
-/** Schemes, with `+unix` for a socket in the file system. Those of mini programs are left out: they are refused. */
+/**
+ * Schemes, with `+unix` for a Unix domain socket. Those of mini programs are absent, because they
+ * are refused.
+ */
 export type MqttProtocol = BaseMqttProtocol | MqttProtocolWithUnix
 /** Schemes. */
 export type BaseMqttProtocol = 'wss' | 'ws' | 'mqtt' | 'mqtts' | 'tcp' | 'ssl' | 'tls' | 'unix'
-/** Schemes for a socket in the file system. */
+/** Schemes for a Unix domain socket. */
 export type MqttProtocolWithUnix = `${BaseMqttProtocol}+unix`
 
 /** Settings of TLS. Node only. */
@@ -72,7 +76,7 @@ export interface IWillProperties {
   willDelayInterval?: number
   /** True: UTF-8 text. */
   payloadFormatIndicator?: boolean
-  /** Seconds that it is worth delivering. */
+  /** Seconds after which it expires. */
   messageExpiryInterval?: number
   /** Type of the payload. */
   contentType?: string
@@ -88,9 +92,9 @@ export interface IWillProperties {
 export interface IConnectProperties {
   /** Seconds that the session outlives the connection. Default 300. */
   sessionExpiryInterval?: number
-  /** QoS 1 and 2 messages that the broker may have open. Default 65,535. */
+  /** QoS 1 and 2 messages that the broker may have unacknowledged. Default 65,535. */
   receiveMaximum?: number
-  /** Bytes of a packet that the client takes. Default 16 MiB. */
+  /** Largest packet that the client accepts, in bytes. Default 16 MiB. */
   maximumPacketSize?: number
   /** Topic aliases that the broker may use. Default none. */
   topicAliasMaximum?: number
@@ -102,25 +106,28 @@ export interface IConnectProperties {
   userProperties?: UserProperties
 }
 
-/** Options of `connect`. Those of MQTT.js that are not here are refused (`ERR_UNSUPPORTED_OPTION`); what MQTT.js ignores is ignored, and named in the log. */
+/**
+ * Options of `connect`. Options of MQTT.js that are not listed are refused
+ * (`ERR_UNSUPPORTED_OPTION`); options that MQTT.js ignores are ignored and logged.
+ */
 export interface IClientOptions extends ISecureClientOptions {
   /** Scheme. Default: that of the URL. */
   protocol?: MqttProtocol
-  /** Scheme where there is no other. */
+  /** Scheme if there is no other. */
   defaultProtocol?: MqttProtocol
   /** Name or address. Default: that of the URL. */
   host?: string
-  /** The same; goes over `host`. */
+  /** As `host`, which it overrides. */
   hostname?: string
   /** Port. Default: that of the URL, or of the scheme. */
   port?: number
-  /** Path of a WebSocket, or of a socket in the file system. Default: that of the URL. */
+  /** Path of a WebSocket, or of a Unix domain socket. Default: that of the URL. */
   path?: string
   /** Query of the URL; `clientId` in it is the client identifier. */
   query?: Record<string, string>
-  /** `user:password`; goes over `username` and `password`. */
+  /** `user:password`; overrides `username` and `password`. */
   auth?: string
-  /** The path is that of a socket in the file system. */
+  /** True if the path is that of a Unix domain socket. */
   unixSocket?: boolean
   /** Endpoints, tried in order, in place of `host` and `port`. */
   servers?: readonly IServer[]
@@ -128,27 +135,32 @@ export interface IClientOptions extends ISecureClientOptions {
   username?: string
   /** Password. */
   password?: string | Uint8Array
-  /** Client Identifier. Default: `mqttjs_` and eight digits. */
+  /** Client Identifier. Default: `mqttjs_` and eight hexadecimal digits. */
   clientId?: string
-  /** False: the session is kept, and resumed. Default true; over 5.0 a lost connection resumes its session all the same. */
+  /**
+   * False: the session is kept and resumed. Default true; on 5.0, a reconnect resumes the session
+   * all the same.
+   */
   clean?: boolean
-  /** Seconds. Default 60; 0 is off. */
+  /** Keep-alive in seconds; 0 turns it off. Default 60. */
   keepalive?: number
   /** 4 is 3.1.1, 5 is 5.0; 3 is refused. Default 4. */
   protocolVersion?: 3 | 4 | 5
-  /** `'MQTT'`; the other one is refused. */
+  /** Only `'MQTT'`; `'MQIsdp'` is refused. */
   protocolId?: 'MQTT' | 'MQIsdp'
   /** Milliseconds from dialling to CONNACK. Default 30,000. */
   connectTimeout?: number
-  /** Milliseconds between attempts; 0: no further attempt. Default: 1 to 30 s, growing, with jitter. */
+  /**
+   * Milliseconds between attempts; 0: no further attempt. Default: 1 to 30 s, growing, with jitter.
+   */
   reconnectPeriod?: number
   /** True: a refused CONNECT is tried again, false: never. Default: its reason code decides. */
   reconnectOnConnackError?: boolean
-  /** False: subscriptions end with the connection, where `clean` is true. Default true. */
+  /** False: subscriptions end with the connection if `clean` is true. Default true. */
   resubscribe?: boolean
   /** Filters in one SUBSCRIBE. Default: no limit. */
   subscribeBatchSize?: number
-  /** False: QoS 0 is not kept while there is no connection. Default true. */
+  /** False: QoS 0 messages are not queued without a connection. Default true. */
   queueQoSZero?: boolean
   /** True: `client.connect()` dials. Default false. */
   manualConnect?: boolean
@@ -170,7 +182,7 @@ export interface IClientOptions extends ISecureClientOptions {
   writeCache?: boolean
   /** Options of the WebSocket handshake. */
   wsOptions?: IWebSocketOptions
-  /** Called before each attempt over a WebSocket: gives the URL to dial. */
+  /** Called before each attempt over a WebSocket; returns the URL to dial. */
   transformWsUrl?: (url: string, options: IClientOptions, client: never) => string
 }
 
@@ -184,7 +196,7 @@ export interface IClientPublishOptions {
   dup?: boolean
   /** Properties. MQTT 5.0 only. */
   properties?: IPublishProperties
-  /** Called, at QoS 1 and 2, when the client has the message in its memory: at once. */
+  /** Called at QoS 1 and 2 when the message is in the memory of the client: immediately. */
   cbStorePut?: () => void
 }
 
@@ -196,7 +208,10 @@ export interface IClientSubscribeProperties {
 
 /** Properties of SUBSCRIBE (section 3.8.2.1). */
 export interface ISubscribeProperties {
-  /** Comes back with each message. Default: one of the client's own, where the broker has them. */
+  /**
+   * Identifier that each matching message carries. Default: one chosen by the client, if the broker
+   * supports them.
+   */
   subscriptionIdentifier?: number
   /** User properties. */
   userProperties?: UserProperties
@@ -226,14 +241,17 @@ export interface ISubscriptionGrant extends Omit<ISubscriptionRequest, 'qos' | '
   qos: QoS | 128
 }
 
-/** Filters with their options; `resubscribe: true` asks for filters again that are subscribed to already. */
+/**
+ * Filters with their options; `resubscribe: true` requests filters again that are already
+ * subscribed.
+ */
 export type ISubscriptionMap = {
   [topic: string]: IClientSubscribeOptions
 } & ISubscriptionMapOptions
 
 /** Options for all filters of a map. */
 export interface ISubscriptionMapOptions {
-  /** Ask again for filters that are subscribed to already. Default false. */
+  /** Request filters again that are already subscribed. Default false. */
   resubscribe?: boolean
 }
 

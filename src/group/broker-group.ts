@@ -1,7 +1,8 @@
 /**
- * The group: clients of several brokers, what goes to which, and what came from which.
+ * The group: clients of several brokers behind one interface.
  *
- * It makes the clients that it was not given, and ends all of them. What a member is handed stays with it: its client sends it again after a loss.
+ * It creates clients for members given as endpoints, and ends all clients, including given ones. A
+ * publish passed to a member stays there: its client resends it after a lost connection.
  */
 
 import { access, type ClientAccess } from '../client/access.js'
@@ -52,13 +53,13 @@ import type {
   GroupSubscription,
 } from './types.js'
 
-/** Makes a client. */
+/** Creates a client. */
 export type MakeClient = (
   endpoints: Endpoint | readonly Endpoint[],
   options: ClientOptions,
 ) => MemberClient
 
-/** Makes a group of clients of one kind. @throws MqttError as `createGroup` */
+/** Creates a group whose clients `make` creates. @throws MqttError as `createGroup` */
 export function groupOf(make: MakeClient, options: GroupOptions): Group {
   return new BrokerGroup(make, groupConfig(options))
 }
@@ -90,13 +91,14 @@ class BrokerGroup implements Group {
   }
 
   get writable(): Promise<void> {
-    // As in a pool, the caller is about to publish. Where no member can be connected at first, each goes on trying.
+    // The caller is about to publish, so the members connect, as in a pool. After a failed attempt,
+    // members keep trying.
     if (this.#state === 'idle') void silent(this.connect())
     return silent(
       this.#readiness.wait(() => {
         this.#assertOpen()
         const members = this.#members.all
-        // Without any it waits for the next one, as what reads does.
+        // Without members it waits until one is added, as subscriptions do.
         if (members.length > 0 && members.every(({ over }) => over)) throw this.#members.ended
         return members.filter(({ up }) => up).map(({ client }) => client.writable)
       }),
@@ -162,7 +164,7 @@ class BrokerGroup implements Group {
 
   async drain(given?: DisconnectOptions): Promise<void> {
     const options = disconnectOptions(given)
-    // What waits for a member that goes, goes to those that are there.
+    // Publishes waiting for a leaving member must be passed to other members first.
     const { settling } = this.#publishing
     if (settling === undefined || this.#state === 'ended') return this.#end('drain', options)
     this.#state = 'draining'
@@ -251,7 +253,7 @@ class BrokerGroup implements Group {
     return member
   }
 
-  // It stays, for `members()` to show why; nothing is given to it any more.
+  // The member stays, so that `members()` shows its error; it gets no more publishes.
   #handleEnded(member: Member): void {
     if (this.#state === 'ended' || member.leaving) return
     this.#handleChange()
@@ -286,7 +288,7 @@ class BrokerGroup implements Group {
   }
 }
 
-/** True when nothing new is taken. */
+/** True when the group accepts no more publishes. */
 function stops(state: GroupState): boolean {
   return state === 'draining' || state === 'ended'
 }

@@ -1,16 +1,16 @@
 /**
- * Recognises messages that already came by another member.
+ * Recognises messages that already arrived through another member.
  */
 import { type Deferred, deferred } from '../common/abort.js'
 import type { CheckedDeduplication } from './options.js'
 import type { GroupCommon } from './sources.js'
 import type { GroupMessage } from './types.js'
 
-/** A handler that runs. */
+/** A running handler. */
 interface Running {
-  /** Whose message it has. */
+  /** The member of its message. */
   readonly member: object
-  /** Whether it was handled. */
+  /** Fulfils with true when the message was handled. */
   readonly over: Deferred<boolean>
 }
 
@@ -20,7 +20,7 @@ export class Duplicates {
   readonly #seen: SeenKeys | undefined
   readonly #key: CheckedDeduplication['key'] | undefined
   readonly #total: { duplicates: number }
-  /** Keys of messages whose handler runs. */
+  /** Running handlers by key. */
   readonly #running = new Map<unknown, Running>()
 
   constructor(given: CheckedDeduplication | undefined, group: GroupCommon) {
@@ -29,7 +29,10 @@ export class Duplicates {
     this.#total = group.total
   }
 
-  /** True for a message that was here before, by its key; false from now on for another one with that. */
+  /**
+   * True if a message with the same key was seen within the window. Otherwise false, and the key
+   * counts as seen.
+   */
   has(message: GroupMessage): boolean {
     const key = this.#key?.(message)
     const isKnown = key !== undefined && this.#seen?.has(key) === true
@@ -38,8 +41,9 @@ export class Duplicates {
   }
 
   /**
-   * Calls the handler, unless another copy was handled. A copy that comes while the handler runs for another one waits for that: where it fails, or its member
-   * goes, this one is handled. What is acknowledged here was handled.
+   * Calls the handler, unless another copy was handled. A copy that arrives while the handler runs
+   * for another one waits for it, and is handled if that one fails or its member is removed.
+   * Duplicates are acknowledged only after a copy was handled.
    */
   handle(
     message: GroupMessage,
@@ -63,7 +67,8 @@ export class Duplicates {
         handled ? this.#leaveOut() : this.#handle(key, message, member, handler),
       )
     }
-    // The window is over: those that wait for the one before wait for this one.
+    // The window has passed while a handler still runs: copies that wait for it wait for this one
+    // instead.
     before?.over.resolve(false)
     const running: Running = { member, over: deferred() }
     this.#running.set(key, running)
@@ -86,7 +91,9 @@ export class Duplicates {
     }
   }
 
-  /** A member has gone: what it has not handled by now, others may. */
+  /**
+   * A member was removed: messages that it has not handled yet may be handled for other members.
+   */
   release(member: object): void {
     for (const [key, running] of this.#running)
       if (running.member === member) this.#end(key, running, true)
@@ -97,7 +104,7 @@ export class Duplicates {
     this.#total.duplicates += 1
   }
 
-  // It counts once: a handler may end after its member.
+  // Counts only the first end, because a handler may end after its member was removed.
   #end(key: unknown, running: Running, failed: boolean): void {
     if (this.#running.get(key) !== running) return
     this.#running.delete(key)
@@ -106,9 +113,9 @@ export class Duplicates {
   }
 }
 
-/** Keys of messages that were here a while ago. Bounded in time and number. */
+/** Keys of recent messages. Bounded in time and number. */
 class SeenKeys {
-  /** Key to the millisecond in which it came, the oldest first. */
+  /** Time of arrival in milliseconds by key, oldest first. */
   readonly #keys = new Map<unknown, number>()
   readonly #window: number
   readonly #limit: number
@@ -120,7 +127,7 @@ class SeenKeys {
     this.#now = now
   }
 
-  /** True when the key was here within the window; else it is from now on. */
+  /** True if the key was seen within the window; otherwise adds it. */
   has(key: unknown): boolean {
     const now = this.#now()
     for (const [oldest, at] of this.#keys) {
@@ -133,7 +140,7 @@ class SeenKeys {
     return false
   }
 
-  /** It was not handled: it may come again. */
+  /** Removes the key of a message that was not handled. */
   forget(key: unknown): void {
     this.#keys.delete(key)
   }

@@ -1,5 +1,6 @@
 /**
- * The `listen` of several members as one: each member calls the handler by itself, for its own messages in order.
+ * Combines the `listen` of several members: each member calls the handler independently, for its
+ * own messages in order.
  */
 import type { Filters, Handling, ListenOptions } from '../client/options/index.js'
 import { type Deferred, deferred, onAbort, silent } from '../common/abort.js'
@@ -24,7 +25,7 @@ interface ListeningSource extends Source {
 
 /** The implementation of {@link GroupHandling}. */
 export class MergedHandling implements GroupHandling {
-  /** Members that come later are its too. */
+  /** True if it includes members added later. */
   readonly all: boolean
   readonly #filters: Filters
   readonly #handler: (message: GroupMessage) => unknown
@@ -57,7 +58,7 @@ export class MergedHandling implements GroupHandling {
     }
   }
 
-  /** Listens on a member, in any state of it. */
+  /** Listens on a member, in any state. */
   add(member: ReadingMember): void {
     if (this.#left !== undefined) return
     const begun = silent(
@@ -84,7 +85,7 @@ export class MergedHandling implements GroupHandling {
     }, ended)
   }
 
-  /** Fulfils when the members that are connected have granted it. @throws AggregateError */
+  /** Fulfils when the connected members have granted it. @throws AggregateError */
   async granting(): Promise<GroupHandling> {
     try {
       await this.#sources.granting(({ begun }) => begun, this.#reading.require)
@@ -117,7 +118,7 @@ export class MergedHandling implements GroupHandling {
     for (const { from } of this.#sources.all) from?.detach()
   }
 
-  /** A member goes. Handlers that run for it end by themselves. */
+  /** A member is removed. Its running handlers are not interrupted. */
   remove(member: Member, how: Departure): void {
     const removed = this.#sources.remove(member, how)
     if (how === 'leaving') return
@@ -127,7 +128,7 @@ export class MergedHandling implements GroupHandling {
     this.#look()
   }
 
-  /** The group has ended: no member comes any more. */
+  /** The group has ended: no members are added. */
   handleEnd(): void {
     this.#sources.complete()
     this.#look()
@@ -140,7 +141,7 @@ export class MergedHandling implements GroupHandling {
 
   #leave(how: 'unsubscribe' | 'detach'): void {
     this.#left ??= how
-    // Those that wait for a connection end here.
+    // Ends calls that wait for a connection.
     this.#stop.abort()
     this.#over()
     this.handleEnd()

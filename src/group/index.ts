@@ -1,5 +1,5 @@
 /**
- * `mqwire/group`: several brokers as one, each with a session of its own.
+ * `mqwire/group`: several brokers behind one interface, each with its own session.
  */
 import { Client } from 'mqwire'
 import { groupOf } from './broker-group.js'
@@ -31,7 +31,11 @@ export type {
   MemberResult,
 } from './types.js'
 
-/** Makes a group; `connect()` connects it. @throws MqttError ERR_INVALID_OPTION; as `new Client()` for the endpoints and options of the members */
+/**
+ * Creates a group; `connect()` connects it.
+ * @throws MqttError ERR_INVALID_OPTION; as `new Client()` for the endpoints and options of the
+ * members
+ */
 export function createGroup(options: GroupOptions): Group {
   return groupOf((endpoints, given) => new Client(endpoints, given), options)
 }

@@ -1,5 +1,5 @@
 /**
- * What callers of groups give, checked. What is for the clients, they check.
+ * Checks the arguments of group methods. Options of clients are checked by the clients.
  */
 import type { ClientOptions, Endpoint } from '../client/options/index.js'
 import { plainName } from '../common/plain-name.js'
@@ -27,7 +27,7 @@ import type {
   GroupRouting,
 } from './types.js'
 
-/** A member that is to be made, or that is there. */
+/** A member to create, or an existing client. */
 export type CheckedMember =
   | { readonly client: MemberClient }
   | {
@@ -113,10 +113,10 @@ const deduplication = object<{
   limit: withDefault(integer(1, 10_000_000), 10_000),
 })
 
-/** How messages that come twice are recognised, checked. */
+/** Checked options of deduplication. */
 export type CheckedDeduplication = ReturnType<typeof deduplication>
 
-/** What a group takes of the options of a subscription, and what is left for the clients. */
+/** The group's part of the options of a subscription, and the rest for the clients. */
 export interface CheckedReading<Options> {
   readonly members: readonly string[] | undefined
   readonly deduplicate: CheckedDeduplication | undefined
@@ -124,7 +124,10 @@ export interface CheckedReading<Options> {
   readonly options: Options
 }
 
-/** Checks the options of `subscribe`, `subscription` and `listen`. @throws MqttError ERR_INVALID_OPTION */
+/**
+ * Checks the options of `subscribe`, `subscription` and `listen`.
+ * @throws MqttError ERR_INVALID_OPTION
+ */
 export function readingCall<Options extends object>(
   given: (Options & GroupReading) | undefined,
 ): CheckedReading<Options> {
@@ -142,7 +145,7 @@ export function readingCall<Options extends object>(
   }
 }
 
-/** Checks what a publish says of members. @throws MqttError ERR_INVALID_OPTION */
+/** Checks the options of a publish about members. @throws MqttError ERR_INVALID_OPTION */
 export function publishingCall<Options extends object>(
   given: (Options & { members?: unknown; routing?: unknown }) | undefined,
   usual: GroupRouting,

@@ -1,7 +1,8 @@
 /**
- * Publishing in a group: to whom a message goes, and what became of a broadcast at each member.
+ * Publishing in a group: chooses members, and collects the results of a broadcast.
  *
- * All members get the same bytes, which are the group's own: a member that was lost sends them long after the call has settled.
+ * All members get the same copy of the payload, because a member that lost its connection may send
+ * it long after the call has settled.
  */
 import { publishCall } from '../client/options/check-calls.js'
 import type { Payload, PublishOptions, Receipt } from '../client/options/index.js'
@@ -17,7 +18,7 @@ import { WaitingRoom } from '../members/waiting.js'
 import { type GroupConfig, publishingCall } from './options.js'
 import type { GroupPublishOptions, GroupReceipt, GroupRouting, MemberResult } from './types.js'
 
-/** Chooses members, and hands them publishes. */
+/** Chooses members and passes publishes to them. */
 export class GroupPublishing {
   readonly #members: Members
   readonly #config: GroupConfig
@@ -39,18 +40,20 @@ export class GroupPublishing {
     }
   }
 
-  /** True where messages to one topic arrive in the order of the calls, at each member. */
+  /** True if messages to one topic reach each broker in the order of the calls. */
   get ordered(): boolean {
     const { routing, onLost } = this.#config
     return routing === 'broadcast' || (routing === 'hash' && onLost === 'wait')
   }
 
-  /** Publishes that were given to another member. */
+  /** Publishes that were moved to another member. */
   get moved(): number {
     return this.#routers['round-robin'].moved + this.#routers.hash.moved
   }
 
-  /** Fulfils when no publish waits for what a member that goes has in flight; undefined while none does. */
+  /**
+   * Fulfils when no publish waits for another member's messages in flight; undefined if none waits.
+   */
   get settling(): Promise<void> | undefined {
     return this.#room.settling
   }
@@ -62,7 +65,7 @@ export class GroupPublishing {
   ): Promise<GroupReceipt> {
     const { members: names, routing, options } = publishingCall(given, this.#config.routing)
     if (routing === 'broadcast') {
-      // What no member can take is refused here, once.
+      // Checked here once, so that an invalid publish does not fail at every member.
       publishCall(topic, payload, options)
       const members = names?.map((name) => this.#members.find(name, 'members'))
       return this.#broadcasts.publish(
@@ -106,18 +109,18 @@ export class GroupPublishing {
     return taken
   }
 
-  /** A member is up, was lost, or has gone. */
+  /** A member has connected, lost its connection, or was removed. */
   handleChange(): void {
     this.#broadcasts.handleChange()
   }
 }
 
-/** A payload that the caller may change. */
+/** A copy of the payload, because the caller may change its bytes. */
 function ownPayload(payload: Payload): Payload {
   return typeof payload === 'string' ? payload : (givenBytes(payload, 'payload').slice() as Payload)
 }
 
-/** Fulfils behind the promise of a publish that is refused in its call. */
+/** Fulfils after the rejection of a publish that was refused synchronously. */
 async function afterRefusals(): Promise<void> {
   for (let steps = 0; steps < 6; steps++) await undefined
 }
@@ -133,7 +136,7 @@ class Broadcasts {
     this.#stalledAfter = stalledAfter
   }
 
-  /** Publishes to these members. @param offline what becomes of members that are not connected */
+  /** Publishes to these members. @param offline how to treat members that are not connected */
   publish(
     members: Iterable<Member>,
     offline: 'reject' | 'queue',
@@ -149,21 +152,21 @@ class Broadcasts {
     let cancel: (() => void) | undefined
     const { isAsked } = broadcast
     broadcast.look()
-    // Members report what they refuse.
+    // Refusals by members are reported by the members.
     if (!isAsked)
       return broadcast.promise.catch((error) => this.#members.access.refuse(topic, error))
     if (!broadcast.settled) {
       this.#open.add(broadcast)
       cancel = this.#members.time.setTimer(() => {
         broadcast.handleImpatience()
-        // Others wait for the same members.
+        // Other broadcasts may wait for the same members.
         this.handleChange()
       }, this.#stalledAfter)
     }
     return broadcast.promise
   }
 
-  /** A member was lost, is up, or does not answer. */
+  /** A member has lost its connection, has connected, or does not answer. */
   handleChange(): void {
     for (const broadcast of [...this.#open]) broadcast.look()
   }
@@ -173,7 +176,7 @@ class Broadcast {
   settled = false
   readonly #outcome: Deferred<GroupReceipt> = deferred()
   readonly #results = new Map<string, MemberResult>()
-  /** Those that are waited for. */
+  /** Members whose results are awaited. */
   readonly #open = new Set<Member>()
   readonly #over: () => void
 
@@ -185,7 +188,7 @@ class Broadcast {
     return this.#outcome.promise
   }
 
-  /** A member was given it. */
+  /** True while at least one member has the publish pending. */
   get isAsked(): boolean {
     return this.#open.size > 0
   }
@@ -214,7 +217,7 @@ class Broadcast {
     )
     this.#results.set(member.name, { status: 'pending', delivered })
     this.#open.add(member)
-    // What is queued is not waited for; what is refused at once is.
+    // A queued publish is not awaited, but an immediate refusal is.
     if (!member.up) void afterRefusals().then(() => this.#open.delete(member) && this.look())
     const settle = (result: MemberResult): void => {
       if (!this.settled) this.#results.set(member.name, result)
@@ -227,7 +230,10 @@ class Broadcast {
     )
   }
 
-  /** Settles if enough is known: from every member that was connected, or from one, where the others are lost or do not answer. */
+  /**
+   * Settles when all connected members have answered; or when one has accepted and each of the
+   * others has lost its connection or does not answer.
+   */
   look(): void {
     if (this.settled) return
     const results = [...this.#results.values()]
@@ -247,7 +253,7 @@ class Broadcast {
     else this.#outcome.resolve({ members: Object.fromEntries(this.#results) })
   }
 
-  /** Members that have not answered count as silent. */
+  /** Marks members that have not answered as stalled. */
   handleImpatience(): void {
     for (const member of this.#open) member.stalled = true
   }

@@ -1,5 +1,5 @@
 /**
- * Subscribing in a group: what reads on which members, those that come later too.
+ * Subscriptions and handlers of a group, on existing members and members added later.
  */
 import type { Filters, ListenOptions, SubscribeOptions } from '../client/options/index.js'
 import { silent } from '../common/abort.js'
@@ -18,14 +18,14 @@ import type {
   GroupSubscription,
 } from './types.js'
 
-/** True for a member that subscribes, too. */
+/** True for a member that can subscribe. */
 function subscribes(member: Member): member is ReadingMember {
   return 'subscription' in member.client
 }
 
 /** Subscriptions and handlers of a group. */
 export class GroupReading {
-  /** Messages that were left out, in all. */
+  /** Number of skipped duplicates of all subscriptions and handlers. */
   readonly total = { duplicates: 0 }
   readonly #common: GroupCommon
   readonly #members: Members
@@ -68,7 +68,11 @@ export class GroupReading {
     return merged.granting()
   }
 
-  /** A member is to come: what reads on all reads on it, or nothing does. @throws MqttError as `subscription` of the client */
+  /**
+   * A member is being added: subscriptions and handlers on all members include it; if one of them
+   * throws, none does.
+   * @throws MqttError as `subscription` of the client
+   */
   handleAdded(member: Member): void {
     if (!subscribes(member)) return
     const all = [...this.#open].filter((merged) => merged.all)
@@ -80,17 +84,17 @@ export class GroupReading {
     }
   }
 
-  /** A member goes. */
+  /** A member is removed. */
   handleRemoved(member: Member, how: Departure): void {
     for (const merged of this.#open) merged.remove(member, how)
   }
 
-  /** All members have ended, and none comes any more. */
+  /** All members have ended, and none is added. */
   handleEnd(): void {
     for (const merged of this.#open) merged.handleEnd()
   }
 
-  // Those that are named, or all that subscribe and have not ended.
+  // The named members, or all that can subscribe and have not ended.
   #readers(names: readonly string[] | undefined): readonly ReadingMember[] {
     if (names === undefined) {
       const all = this.#members.all.filter(subscribes)

@@ -1,7 +1,8 @@
 /**
- * What is read of several members: who granted it, who has left it, and which of them have ended.
+ * The sources of a merged subscription or handling, one per member: their grants, removals and
+ * ends.
  *
- * Members that are down are waited for only where no other one answers.
+ * Members without a connection are awaited only if no other member answers.
  */
 import type { Grant, Subscriber } from '../client/options/index.js'
 import { type MembersError, membersError } from '../members/failure.js'
@@ -9,47 +10,53 @@ import type { Member, MemberClient, Time } from '../members/member.js'
 import type { Readiness } from '../members/members.js'
 import type { GroupGrant, GroupMessage } from './types.js'
 
-/** What all that reads in a group has in common. */
+/** State shared by all subscriptions and handlers of a group. */
 export interface GroupCommon {
-  /** Duplicates that all of it left out. */
+  /** Number of skipped duplicates. */
   readonly total: { duplicates: number }
   readonly time: () => Time
-  /** Says when a member was lost or has ended. */
+  /** Signals changes of members, such as a lost connection or an end. */
   readonly readiness: Readiness
 }
 
-/** How a member goes: its turns end (`'leaving'`), it has ended (`'gone'`), or it was not added after all (`'refused'`). */
+/**
+ * How a member is removed: it finishes its current messages (`'leaving'`), it has ended (`'gone'`),
+ * or adding it failed (`'refused'`).
+ */
 export type Departure = 'leaving' | 'gone' | 'refused'
 
-/** A member that subscribes, too. */
+/** A member that can subscribe. */
 export type ReadingMember = Member<MemberClient & Subscriber>
 
-/** What is read of one member. */
+/** The subscription or handling on one member. */
 export interface Source<From = unknown> {
   readonly member: Member
-  /** Its subscription, or its handling once it has begun. */
+  /** The subscription, or the handling once it has begun. */
   readonly from: From
-  /** It has ended: with an error, or undefined. */
+  /** Set once it has ended, with an error or undefined. */
   end: { readonly error: unknown } | undefined
-  /** Its member was removed. */
+  /** True once its member was removed. */
   leaving: boolean
 }
 
 interface Answer {
   readonly source: Source
-  /** How it ended; undefined until then. `up`: the broker said so. */
+  /**
+   * The result; undefined until then. `up`: the member was connected, so the result comes from the
+   * broker.
+   */
   end: { readonly error: unknown; readonly failed: boolean; readonly up: boolean } | undefined
 }
 
-/** The name of its member on a message. */
+/** Adds the name of the member to a message. */
 export function named(message: object, member: string): GroupMessage {
   return Object.assign(message, { member }) as GroupMessage
 }
 
-/** What is read of each member. One whose member was removed is forgotten when it has ended. */
+/** The sources of all members. The source of a removed member is deleted once it has ended. */
 export class Sources<S extends Source<{ readonly granted: readonly Grant[] } | undefined>> {
   all: readonly S[] = []
-  /** More may be added: without any it waits for them. */
+  /** True if members may be added: then it is not over while it has no sources. */
   #stays: boolean
   readonly #group: GroupCommon
 
@@ -58,7 +65,7 @@ export class Sources<S extends Source<{ readonly granted: readonly Grant[] } | u
     this.#group = group
   }
 
-  /** All have ended, and no more are added. */
+  /** True when all sources have ended and no more can be added. */
   get over(): boolean {
     return (
       this.all.every((source) => this.isOver(source)) && !(this.#stays && this.all.length === 0)
@@ -71,7 +78,10 @@ export class Sources<S extends Source<{ readonly granted: readonly Grant[] } | u
     )
   }
 
-  /** What ended all of them; undefined where one has not, or has ended without an error. */
+  /**
+   * The errors that ended all sources; undefined if one has not ended, or has ended without an
+   * error.
+   */
   get failure(): MembersError | undefined {
     const failures = new Map(
       this.all.flatMap(({ member, end }) =>
@@ -87,12 +97,12 @@ export class Sources<S extends Source<{ readonly granted: readonly Grant[] } | u
     this.all = [...this.all, source]
   }
 
-  /** No more are added. */
+  /** No more sources will be added. */
   complete(): void {
     this.#stays = false
   }
 
-  /** A member goes; gives what is read of it. */
+  /** A member is removed; returns its sources. */
   remove(member: Member, how: Departure): readonly S[] {
     const removed = this.all.filter((source) => source.member === member)
     for (const source of removed) {
@@ -102,7 +112,7 @@ export class Sources<S extends Source<{ readonly granted: readonly Grant[] } | u
     return removed
   }
 
-  /** Leaves out what has ended of members that were removed; true where there was some. */
+  /** Deletes ended sources of removed members; true if there were any. */
   forget(): boolean {
     const left = this.all.filter((source) => !source.leaving || !this.isOver(source))
     if (left.length === this.all.length) return false
@@ -110,7 +120,7 @@ export class Sources<S extends Source<{ readonly granted: readonly Grant[] } | u
     return true
   }
 
-  /** Fulfils when as many have granted it as are required. @throws MembersError where they have not */
+  /** Fulfils when the required members have granted it. @throws MembersError if they have not */
   async granting(grantOf: (source: S) => Promise<unknown>, require: 'any' | 'all'): Promise<void> {
     const answers = await this.#answers(grantOf, require === 'all')
     // A member that was removed meanwhile need not grant, unless all were removed.
@@ -119,26 +129,31 @@ export class Sources<S extends Source<{ readonly granted: readonly Grant[] } | u
     const isGranted = (some: readonly Answer[]): boolean =>
       some.some(({ end }) => end?.failed === false)
     if (failures.size === 0 || (require === 'any' && isGranted(left))) return
-    // Others came meanwhile: it is theirs to grant.
+    // All asked members were removed, and others were added meanwhile: those are asked.
     if (left.length === 0 && this.all.some(({ leaving }) => !leaving))
       return this.granting(grantOf, require)
     if (left.length === 0 && require === 'any' && isGranted(answers)) return
     throw membersError('ERR_SUBSCRIBE_REFUSED', 'no grant', failures)
   }
 
-  /** Fulfils when it has ended on the members that are up; the others unsubscribe when they are connected again. @throws MembersError where it failed */
+  /**
+   * Fulfils when it has ended on the connected members; the others unsubscribe after their next
+   * connect.
+   * @throws MembersError if it failed
+   */
   async leave(leaveOf: (source: S) => Promise<unknown>): Promise<void> {
     const failures = failuresOf(await this.#answers(leaveOf, false))
     if (failures.size > 0)
       throw membersError('ERR_UNSUBSCRIBE_REFUSED', 'unsubscribing failed', failures)
   }
 
-  /** Nothing more comes of it. */
+  /** True if the source will deliver nothing more. */
   protected isOver({ end }: S): boolean {
     return end !== undefined
   }
 
-  // Settles when all have answered, or (unless each is needed) one has, and those that have not are down.
+  // Fulfils when all sources have answered. Unless each is needed, one answer is enough if the
+  // members of all others have no connection.
   async #answers(
     ask: (source: S) => Promise<unknown>,
     isEach: boolean,

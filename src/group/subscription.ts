@@ -1,8 +1,9 @@
 /**
- * The subscriptions of several members as one: each gives messages in its turn, as long as it has some.
+ * Merges the subscriptions of several members: they take turns, as long as they have messages.
  *
- * Asking for a message ends the turn of those before, from any member; under automatic acks that acknowledges them. Of each subscription at most
- * one message is taken before a reader asks for it, and only while a reader waits. One that ends leaves the others going.
+ * Requesting a message ends the turn of earlier messages of all members; with automatic acks that
+ * acknowledges them. From each subscription at most one message is taken in advance, and only while
+ * a reader waits. When one subscription ends, the others continue.
  */
 import { access, type ClientAccess, type SubscriptionAccess } from '../client/access.js'
 import { iteration, streamOf } from '../client/deliver/subscription.js'
@@ -38,11 +39,11 @@ import {
 import type { GroupGrant, GroupMessage, GroupSubscription } from './types.js'
 
 interface MergedSource extends Source<Subscription> {
-  /** What is behind it, in clients of this package. */
+  /** The internals of the subscription, for clients of this package. */
   readonly behind: SubscriptionAccess | undefined
-  /** Taken for a reader that waited and got another one. */
+  /** A message taken for a waiting reader that got another one. */
   ready: GroupMessage | undefined
-  /** It is being waited for. */
+  /** True while its `next()` is pending. */
   waiting: boolean
 }
 
@@ -51,7 +52,7 @@ interface Waiter {
   stop: () => void
 }
 
-// Another copy of the package may have other names.
+// Checked, because another copy of the package may have other internals.
 function behindOf(from: Subscription): SubscriptionAccess | undefined {
   const behind = (from as { [access]?(): Partial<SubscriptionAccess> })[access]?.()
   return behind?.unacknowledged?.endTurn === undefined || behind.readers === undefined
@@ -59,23 +60,23 @@ function behindOf(from: Subscription): SubscriptionAccess | undefined {
     : (behind as SubscriptionAccess)
 }
 
-// No further read comes that would end the turn.
+// Ends the turn of a source explicitly, because no read of it may follow.
 function endTurn({ behind, member }: MergedSource): void {
   behind?.unacknowledged.endTurn()
   ;(member.client as { [access]?(): ClientAccess })[access]?.().handleTurnEnd?.()
 }
 
-/** What was merged, and who waits for it. */
+/** The merged subscriptions and the waiting readers. */
 export class Merge extends Sources<MergedSource> {
-  /** Nothing is taken any more. */
+  /** True once no more messages are taken. */
   ended = false
-  /** Asking for a message acknowledges those before. */
+  /** True if requesting a message acknowledges earlier ones. */
   readonly automatic: boolean
   readonly #duplicates: Duplicates
   readonly #time: GroupCommon['time']
-  /** Handed out since a reader asked last. */
+  /** Messages delivered since the last request of a reader. */
   #turn: { readonly source: MergedSource; readonly message: GroupMessage; done: boolean }[] = []
-  /** The source whose turn it is. */
+  /** Index of the source whose turn it is. */
   #at = 0
   readonly #waiters = new Set<Waiter>()
   #iterating = false
@@ -87,7 +88,6 @@ export class Merge extends Sources<MergedSource> {
     this.#time = group.time
   }
 
-  /** One more. */
   add(member: Member, from: Subscription): void {
     const source: MergedSource = {
       member,
@@ -115,12 +115,12 @@ export class Merge extends Sources<MergedSource> {
     this.#look()
   }
 
-  /** Nothing more can come. */
+  /** True when no more messages can arrive. */
   override get over(): boolean {
     return this.ended || super.over
   }
 
-  /** A loop runs. */
+  /** True while an iteration is running. */
   get iterating(): boolean {
     return this.#iterating
   }
@@ -130,21 +130,24 @@ export class Merge extends Sources<MergedSource> {
       if (behind !== undefined) behind.readers.iterating = iterating
   }
 
-  /** Messages that were taken and not asked for. */
+  /** Number of messages taken and not delivered. */
   get taken(): number {
     return this.all.filter(({ ready }) => ready !== undefined).length
   }
 
-  /** A message that is there; the turn before is over. @throws MqttError ERR_CONCURRENT_NEXT; what a key function throws */
+  /**
+   * The next available message, without waiting; ends the turn of earlier ones.
+   * @throws MqttError ERR_CONCURRENT_NEXT; what a key function throws
+   */
   read(): GroupMessage | undefined {
     if (this.automatic && this.#waiters.size > 0) throw new MqttError('ERR_CONCURRENT_NEXT')
     this.#endTurn()
     return this.more()
   }
 
-  /** A message that is there, in the same turn. */
+  /** The next available message, in the same turn. */
   more(): GroupMessage | undefined {
-    // A key function may end what is read.
+    // Copied, because a key function may remove sources.
     const { all: sources } = this
     const count = sources.length
     for (let step = 0; step < count; step++) {
@@ -158,7 +161,8 @@ export class Merge extends Sources<MergedSource> {
         const handed = { source, message, done: false }
         this.#turn.push(handed)
         if (this.#duplicates.has(message)) {
-          // The message of which it is one may be in hand: then it is acknowledged with that, at the end of the turn.
+          // If the original message may be in the same turn, the duplicate is acknowledged with it,
+          // at the end of the turn.
           handed.done =
             !this.automatic || this.#turn.every((other) => other === handed || other.done)
           if (handed.done) message.ack()
@@ -171,7 +175,10 @@ export class Merge extends Sources<MergedSource> {
     return undefined
   }
 
-  /** Waits for a message, behind those who wait already; undefined when no more will come. @throws MqttError ERR_TIMEOUT, ERR_ABORTED */
+  /**
+   * Waits for a message, after earlier waiters; undefined when no more will arrive.
+   * @throws MqttError ERR_TIMEOUT, ERR_ABORTED
+   */
   wait({ signal, timeout }: NextOptions): Promise<GroupMessage | undefined> {
     const outcome = deferred<GroupMessage | undefined>()
     const waiter: Waiter = { outcome, stop: () => undefined }
@@ -191,14 +198,14 @@ export class Merge extends Sources<MergedSource> {
     return outcome.promise
   }
 
-  /** Takes nothing more: each wait ends without a message. What is in hand is the clients' to settle. */
+  /** Takes no more messages: each wait ends without one. The clients settle delivered messages. */
   stop(): void {
     this.ended = true
     this.#turn = []
     this.#look()
   }
 
-  // What was taken and not handed out belongs to no reader's turn.
+  // The turn of a source with a taken, undelivered message stays open.
   #endTurn(): void {
     for (const { source, message } of this.#turn.splice(0)) {
       if (this.automatic) message.ack()
@@ -251,7 +258,7 @@ export class Merge extends Sources<MergedSource> {
     return end !== undefined && ready === undefined
   }
 
-  // A reader may wait for what has come or ended.
+  // Serves waiting readers after a message arrived or a source ended.
   #look(): void {
     this.forget()
     for (const waiter of this.#waiters) {
@@ -269,7 +276,7 @@ export class Merge extends Sources<MergedSource> {
 
 /** The implementation of {@link GroupSubscription}. */
 export class MergedSubscription implements GroupSubscription {
-  /** Members that come later are its too. */
+  /** True if it includes members added later. */
   readonly all: boolean
   readonly #filters: Filters
   readonly #reading: CheckedReading<SubscribeOptions>
@@ -333,7 +340,7 @@ export class MergedSubscription implements GroupSubscription {
       if (message !== undefined) return message
       return (this.#merge.over ? undefined : await this.#merge.wait(options)) ?? this.#end()
     }
-    // The end of the members is no reason to end the process.
+    // Silenced, so that the rejection does not end the process if it is not handled.
     return silent(call())
   }
 
@@ -383,20 +390,20 @@ export class MergedSubscription implements GroupSubscription {
     for (const { from } of this.#merge.all) from.detach()
   }
 
-  /** A member goes. What is in hand of it ends by itself. */
+  /** A member is removed. Its delivered messages are settled as usual. */
   remove(member: Member, how: Departure): void {
     for (const { from } of this.#merge.remove(member, how))
       if (how === 'refused') void from[asyncDisposeSymbol]()
   }
 
-  /** The group has ended: no member comes any more. */
+  /** The group has ended: no members are added. */
   handleEnd(): void {
     this.#merge.complete()
   }
 
   async [asyncDisposeSymbol](): Promise<void> {
     this.#stop()
-    // Each member knows what leaving means for its session.
+    // Each client decides what leaving means for its session.
     await Promise.all(this.#merge.all.map(({ from }) => from[asyncDisposeSymbol]()))
   }
 
@@ -405,13 +412,13 @@ export class MergedSubscription implements GroupSubscription {
       await this.#merge.granting(({ from }) => from.ready, this.#reading.require)
       return this
     } catch (error) {
-      // Where some were granted they end too.
+      // Subscriptions that were granted end too.
       void silent(this.unsubscribe())
       throw error
     }
   }
 
-  // What ended all of them is reported once.
+  // The error that ended all sources is thrown once.
   #end(): undefined {
     this.#over()
     const failure = this.#merge.ended ? undefined : this.#merge.failure

@@ -1,5 +1,5 @@
 /**
- * Groups, as users see them. Types only.
+ * The public types of groups. Types only.
  */
 import type {
   ClientEvents,
@@ -34,16 +34,22 @@ import type { OnLost } from '../members/router.js'
 
 /** An endpoint with options of the client that connects to it. */
 export interface MemberEndpoint extends Omit<EndpointOptions, 'url'> {
-  /** As of an endpoint; or several, with `options` alone beside it. */
+  /** As `url` of an endpoint; or a list of endpoints, with which only `options` may be given. */
   readonly url: string | URL | readonly Endpoint[]
-  /** Of this client; they win over `shared`. Default: none. */
+  /** Options of this client; they override `shared`. Default: none. */
   readonly options?: ClientOptions | undefined
 }
 
-/** A member: an endpoint or a list of endpoints as `connect` takes it, with or without options of its own; or a client or a pool that is there already. */
+/**
+ * A member: an endpoint or a list of endpoints, as for `connect`, with or without options of its
+ * own; or an existing client or pool.
+ */
 export type GivenMember = Endpoint | readonly Endpoint[] | MemberEndpoint | MemberClient
 
-/** To whom a publish goes: to every member, to one after the other of those that are healthy, or to the one that its topic belongs to. */
+/**
+ * The members that get a publish: every member; the healthy members in turn; or the one that owns
+ * the topic by its hash.
+ */
 export type GroupRouting = 'broadcast' | 'round-robin' | 'hash'
 
 /** Options of a group. */
@@ -51,53 +57,58 @@ export interface GroupOptions {
   /** Brokers by name: 1 to 64 letters, digits, `_` and `-` each. */
   readonly members: Readonly<Record<string, GivenMember>>
   /**
-   * Options of each client that the group makes. Client identifiers are `<clientId>-<member>`; without one the servers assign them. `firstConnect` is
-   * `'wait'` unless it is given. Default: those of the client.
+   * Options of each client that the group creates. Client identifiers are `<clientId>-<member>`;
+   * without `clientId` the servers assign them. `firstConnect` is `'wait'` unless given. Default:
+   * those of the client.
    */
   readonly shared?: ClientOptions | undefined
-  /** To whom a publish goes. Default `'broadcast'`. */
+  /** The members that get a publish. Default `'broadcast'`. */
   readonly routing?: GroupRouting | undefined
   /**
-   * `'broadcast'`: a member that is not connected is reported as `ERR_NOT_CONNECTED` (`'reject'`, default), or its client queues the publish
-   * (`'queue'`, at QoS 0 too).
+   * `'broadcast'`: a member that is not connected is reported as `ERR_NOT_CONNECTED` (`'reject'`,
+   * default), or its client queues the publish (`'queue'`, at QoS 0 too).
    */
   readonly offline?: 'reject' | 'queue' | undefined
   /**
-   * `'hash'`: topics of a member that was lost while it had something of them in flight wait for it (`'wait'`, default), or `'move'` to another one,
-   * which gives up their order.
+   * For `'hash'`: topics with messages in flight at a member that lost its connection wait for it
+   * (`'wait'`, default), or `'move'` to another member, which gives up their order.
    */
   readonly onLost?: OnLost | undefined
   /**
-   * Milliseconds, 1 to 2,147,483,647, for which a member may leave a publish without an answer. From then on, until it answers again, a broadcast that another
-   * one took does not wait for it, and `'round-robin'` passes it over. Default 1,000.
+   * Milliseconds, 1 to 2,147,483,647, after which a member with an unanswered publish counts as not
+   * healthy. Until it answers again, a broadcast accepted by another member does not wait for it,
+   * and `'round-robin'` skips it. Default 1,000.
    */
   readonly stalledAfter?: number | undefined
 }
 
-/** What became of a publish at one member. */
+/** The result of a publish at one member. */
 export type MemberResult =
   | {
-      /** It was delivered as its QoS asks. */
+      /** It was delivered at its QoS. */
       readonly status: 'fulfilled'
-      /** What the server said. */
+      /** The receipt. */
       readonly value: Receipt
     }
   | {
-      /** It was not. */
+      /** It was not delivered. */
       readonly status: 'rejected'
-      /** Why. */
+      /** The reason. */
       readonly reason: MqttError
     }
   | {
-      /** It is queued, or on its way: the member was not connected, was lost, or does not answer. */
+      /**
+       * It is queued or in flight: the member was not connected, has lost its connection, or does
+       * not answer.
+       */
       readonly status: 'pending'
-      /** How it ends. Never an unhandled rejection. */
+      /** Settles with its result. Never an unhandled rejection. */
       readonly delivered: Promise<Receipt>
     }
 
-/** How a publish ended. */
+/** The result of a publish. */
 export interface GroupReceipt {
-  /** By name of the member: of all that were asked. */
+  /** Results of all members involved, by name. */
   readonly members: Readonly<Record<string, MemberResult>>
 }
 
@@ -105,30 +116,37 @@ export interface GroupReceipt {
 export interface GroupPublishOptions extends PublishOptions {
   /** Only to these members. Default: all. */
   readonly members?: readonly string[] | undefined
-  /** To whom it goes. Default: that of the group. */
+  /** The members that get it. Default: that of the group. */
   readonly routing?: GroupRouting | undefined
 }
 
-/** How messages that come by several members are distinguished. */
+/** How duplicates from several members are recognised. */
 export interface Deduplication {
   /**
-   * What is the same for the same message. Messages for which it gives undefined are never duplicates. What it throws `next()` rejects with, in place of
-   * the message: asking for the next one acknowledges that too, but under `ack: 'manual'` it stays unacknowledged.
+   * Returns a key that is equal for copies of the same message; undefined for a message that never
+   * counts as a duplicate. If it throws, `next()` rejects with the error in place of the message.
+   * The following `next()` acknowledges that message too, but with `ack: 'manual'` it stays
+   * unacknowledged.
    */
   readonly key: (message: GroupMessage) => unknown
   /** Milliseconds for which a key is remembered, 1 to 2,147,483,647. */
   readonly window: number
-  /** Keys that are remembered, 1 to 10,000,000; the oldest goes first. Default 10,000. */
+  /** Most remembered keys, 1 to 10,000,000; the oldest is removed first. Default 10,000. */
   readonly limit?: number | undefined
 }
 
-/** What subscriptions of groups take besides. */
+/** Additional options of subscriptions of groups. */
 export interface GroupReading {
-  /** On these members. Default: all that subscribe, those that come later too. */
+  /**
+   * Subscribe on these members. Default: all that can subscribe, including members added later.
+   */
   readonly members?: readonly string[] | undefined
-  /** Leaves out what came by another member before: it is acknowledged and counted. Default: nothing is left out. */
+  /**
+   * Skips messages that already arrived through another member; they are acknowledged and counted.
+   * Default: nothing is skipped.
+   */
   readonly deduplicate?: Deduplication | undefined
-  /** `'any'` (default): one member that grants it is enough. `'all'`: every one has to. */
+  /** `'any'` (default): the grant of one member is enough. `'all'`: every member must grant it. */
   readonly require?: 'any' | 'all' | undefined
 }
 
@@ -138,23 +156,23 @@ export interface GroupSubscribeOptions extends SubscribeOptions, GroupReading {}
 /** Options of `listen`. Limits such as `concurrency` and `buffer` are for each member. */
 export interface GroupListenOptions extends ListenOptions, GroupReading {}
 
-/** A message that says by which member it came. */
+/** A message with the name of its member. */
 export interface GroupMessage extends Message {
   /** Name of the member. */
   readonly member: string
 }
 
-/** What one broker said of one filter. */
+/** The grant of one broker for one filter. */
 export interface GroupGrant extends Grant {
   /** Name of the member. */
   readonly member: string
 }
 
-/** Messages of all members, one after the other. */
+/** A subscription with the messages of all members. */
 export interface GroupSubscription extends Subscription {
   readonly ready: Promise<GroupSubscription>
   readonly granted: readonly GroupGrant[]
-  /** Messages left out, as they came by another member before. */
+  /** Messages skipped because they had already arrived through another member. */
   readonly duplicates: number
   next(options?: NextOptions): Promise<GroupMessage | undefined>
   read(): GroupMessage | undefined
@@ -166,7 +184,7 @@ export interface GroupSubscription extends Subscription {
 /** A running `listen` of all members. */
 export interface GroupHandling extends Handling {
   readonly granted: readonly GroupGrant[]
-  /** Messages left out, as they came by another member before. */
+  /** Messages skipped because they had already arrived through another member. */
   readonly duplicates: number
 }
 
@@ -174,103 +192,131 @@ export interface GroupHandling extends Handling {
 export interface GroupMember {
   /** Its name. */
   readonly name: string
-  /** The client behind it, or the pool. */
+  /** The client or pool of the member. */
   readonly client: MemberClient
-  /** Where it stands. */
+  /** The state of its client. */
   readonly state: ClientState
   /** True while it is connected and answers. */
   readonly healthy: boolean
-  /** Publishes that were handed to it and have not settled. */
+  /** Publishes passed to it that have not settled. */
   readonly inFlight: number
-  /** Why the latest attempt failed, the connection was lost, or the client has ended; undefined while there is a connection. */
+  /**
+   * Why the latest attempt failed, the connection was lost, or the client has ended; undefined
+   * while there is a connection.
+   */
   readonly error: MqttError | undefined
 }
 
-/** What a group counts. */
+/** Statistics of a group. */
 export interface GroupStats {
-  /** Members, up or not. */
+  /** Members, connected or not. */
   readonly size: number
   /** Members that are connected. */
   readonly up: number
   /** Members that are connected and answer. */
   readonly healthy: number
-  /** Publishes that were handed to a member and have not settled. */
+  /** Publishes passed to members that have not settled. */
   readonly inFlight: number
-  /** Publishes that one member could not send any more, and another one took. */
+  /** Publishes moved to another member because the first one could no longer send them. */
   readonly moved: number
-  /** Messages left out as duplicates. */
+  /** Messages skipped as duplicates. */
   readonly duplicates: number
-  /** What `stats()` of each member gives, by name. */
+  /** The `stats()` of each member, by name. */
   readonly members: Readonly<Record<string, unknown>>
 }
 
 /** How a group connects. */
 export interface GroupConnectOptions extends ConnectOptions {
-  /** All at a time (default), or one after the other, in the order of their names in `members`. */
+  /**
+   * Connect all members at once (default), or one after the other, in the order of their names in
+   * `members`.
+   */
   readonly mode?: 'parallel' | 'sequential' | undefined
-  /** `'any'` (default): one connection is enough. `'all'`: every one has to be up. */
+  /** `'any'` (default): one connection is enough. `'all'`: every member must be connected. */
   readonly require?: 'any' | 'all' | undefined
 }
 
-/** Several brokers as one. `await using` disconnects it with the block. */
+/** Several brokers behind one interface. `await using` disconnects it with the block. */
 export interface Group extends Publisher<GroupReceipt>, Poster, Subscriber, AsyncDisposable {
-  /** `'connected'` while any member is. */
+  /** `'connected'` while any member is connected. */
   readonly state: ClientState
   /** The members. */
   members(): readonly GroupMember[]
-  /** One of them; undefined where none has this name. */
+  /** The member with this name; undefined if there is none. */
   member(name: string): GroupMember | undefined
   /**
-   * Connects the members. Waits until each is up or has failed once; those that failed go on trying. Waiting for `writable` connects
-   * them too.
-   * @throws AggregateError with the error of each member by name, where none is up, or with `require: 'all'` where one is not; MqttError ERR_ABORTED,
-   * which ends only the wait; ERR_CLOSED; ERR_INVALID_OPTION
+   * Connects the members. Waits until each is connected or has failed once; failed ones keep
+   * trying. Waiting for `writable` also connects them.
+   * @throws AggregateError with the error of each member by name, if none is connected, or with
+   * `require: 'all'` if one is not; MqttError ERR_ABORTED, which ends only the wait; ERR_CLOSED;
+   * ERR_INVALID_OPTION
    */
   connect(options?: GroupConnectOptions): Promise<void>
   /**
-   * Adds a member; it connects if the group does. Subscriptions on all members are its too. Where its first attempt fails, that is what this rejects with;
-   * the member is there and goes on trying.
-   * @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED (of the group, or of the client that was given), and as `subscription` of the client: nothing was
-   * added then
+   * Adds a member, and connects it if the group was connected. Subscriptions on all members include
+   * it. Rejects with the error of its first attempt to connect if that fails; the member is still
+   * added and keeps trying.
+   * @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED (of the group, or of the client that was
+   * given), and as `subscription` of the client: nothing was added then
    */
   add(name: string, member: GivenMember): Promise<void>
   /**
-   * Removes a member: it takes nothing more, and ends when running turns of its messages have ended and what it has in flight is acknowledged. Fulfils then.
-   * What reads on all members goes on, without any if it was the last.
-   * @throws MqttError ERR_INVALID_OPTION before anything has ended; ERR_CLOSED; as `drain` of the client
+   * Removes a member. It accepts nothing more, and ends when its messages have been handled and its
+   * publishes in flight are acknowledged; then this fulfils. Subscriptions on all members continue,
+   * even without members.
+   * @throws MqttError ERR_INVALID_OPTION before anything has ended; ERR_CLOSED; as `drain` of the
+   * client
    */
   remove(name: string, options?: DisconnectOptions): Promise<void>
   /**
-   * Ends all members in order, those that were given ready-made too. What the server of a member does not take of the options that member ends without,
-   * and the call rejects when all have ended. A `remove()` that is under way waits no longer than this.
+   * Ends all members in an orderly way, including existing clients that were passed in. If the
+   * server of a member does not support one of the options, that member ends with `timeout` and
+   * `signal` only, and the call rejects when all have ended. A running `remove()` waits no longer
+   * than this.
    * @throws MqttError ERR_INVALID_OPTION before anything has ended; as `disconnect` of the client
    */
   disconnect(options?: DisconnectOptions): Promise<void>
-  /** The same, and waits for what is queued or in flight. @throws MqttError as `disconnect` */
+  /**
+   * As `disconnect`, and waits for queued publishes and publishes in flight.
+   * @throws MqttError as `disconnect`
+   */
   drain(options?: DisconnectOptions): Promise<void>
   /**
-   * Publishes to one member or all. A broadcast waits for the members that are connected at the call, and fulfils if one of them took it.
-   * @throws AggregateError with the error of each member by name, where none took a broadcast; MqttError ERR_NO_HEALTHY_PUBLISHERS where none is connected
-   * (other routings), ERR_INVALID_OPTION, ERR_CLOSED
+   * Publishes to one member or all. A broadcast waits for the members that are connected at the
+   * call, and fulfils if at least one accepted it.
+   * @throws AggregateError with the error of each member by name, if none accepted a broadcast;
+   * MqttError ERR_NO_HEALTHY_PUBLISHERS if none is connected (other routings), ERR_INVALID_OPTION,
+   * ERR_CLOSED
    */
   publish(topic: string, payload: Payload, options?: GroupPublishOptions): Promise<GroupReceipt>
-  /** Publishes at QoS 0, now or not at all: true when a member took it. @throws MqttError as `post` of the client, where no member took it */
+  /**
+   * Publishes at QoS 0 immediately, or discards the message: true if a member accepted it.
+   * @throws MqttError as `post` of the client, if no member accepted it
+   */
   post(topic: string, payload: Payload): boolean
   /**
-   * Subscribes, and waits for the grant of the members that are connected; the others follow.
-   * @throws AggregateError with the error of each member by name; MqttError ERR_INVALID_OPTION, ERR_CLOSED
+   * Subscribes, and waits for the grants of the connected members; the others subscribe later.
+   * @throws AggregateError with the error of each member by name; MqttError ERR_INVALID_OPTION,
+   * ERR_CLOSED
    */
   subscribe(filters: Filters, options?: GroupSubscribeOptions): Promise<GroupSubscription>
-  /** Subscribes at once, in any state. @throws MqttError as `subscription` of the client */
+  /**
+   * Subscribes in any state and returns immediately.
+   * @throws MqttError as `subscription` of the client
+   */
   subscription(filters: Filters, options?: GroupSubscribeOptions): GroupSubscription
-  /** Subscribes and calls a handler with each message; those of one member in order. @throws as `subscribe`, and MqttError ERR_INVALID_HANDLER */
+  /**
+   * Subscribes and calls a handler with each message; those of one member in order.
+   * @throws as `subscribe`, and MqttError ERR_INVALID_HANDLER
+   */
   listen(
     filters: Filters,
     handler: (message: GroupMessage) => unknown,
     options?: GroupListenOptions,
   ): Promise<GroupHandling>
   /**
-   * Adds a listener of the events of all members; each event says whose it is, in `member`. A member that has ended for good is an `error` event.
+   * Adds a listener of the events of all members; `member` of each event has the name. A member
+   * that has ended permanently causes an `error` event.
    * @throws MqttError as `on` of the client
    */
   on<K extends keyof ClientEvents>(
@@ -278,8 +324,11 @@ export interface Group extends Publisher<GroupReceipt>, Poster, Subscriber, Asyn
     listener: (event: MemberEvents[K]) => void,
     options?: ListenerOptions,
   ): Unlisten
-  /** Has hooks called for all members, those that come later too; gives a function that ends it. @throws MqttError ERR_INVALID_OPTION */
+  /**
+   * Adds hooks to all members, including members added later; returns a function that removes them.
+   * @throws MqttError ERR_INVALID_OPTION
+   */
   use(hooks: Hooks): Unlisten
-  /** What happened so far, counted. */
+  /** Counters since the group was created. */
   stats(): GroupStats
 }

@@ -1,5 +1,6 @@
 /**
- * A publish as it was asked for: its options are its own, and its time runs from the call, wherever it waits before a client has it.
+ * A requested publish: has a copy of its options, and counts its time from the call, wherever it
+ * waits before a client gets it.
  */
 
 import {
@@ -15,10 +16,10 @@ import type { MqttError } from '../errors.js'
 import type { Time } from './member.js'
 import type { Patience } from './waiting.js'
 
-/** Who was asked. */
+/** The group or pool that was called. */
 export interface AskedOf {
   readonly time: Time
-  /** Reports a publish that was given to no client, and returns its rejection. */
+  /** Reports a publish that no client got, and returns its rejection. */
   refuse(topic: string, error: unknown): Promise<never>
 }
 
@@ -27,13 +28,13 @@ export class Asked implements Patience {
   readonly topic: string
   readonly payload: Payload
   readonly #options: PublishOptions | undefined
-  /** Milliseconds that it may wait, by its time to live and by its message expiry interval. */
+  /** Longest wait in milliseconds, by time to live and by Message Expiry Interval. */
   readonly #ttl: number
   readonly #expiry: number
   readonly #of: AskedOf
   readonly #since: number
 
-  /** @param ttl time to live of one that says none @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
+  /** @param ttl default time to live @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
   constructor(
     topic: string,
     payload: Payload,
@@ -51,13 +52,17 @@ export class Asked implements Patience {
     this.#since = this.#patience > longestTimer ? 0 : of.time.now()
   }
 
-  /** Bytes of its payload, once it has to wait: what no client could send is refused here. @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
+  /**
+   * Size of the payload in bytes, read when it has to wait. Refuses topics and payloads that no
+   * client could send.
+   * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION
+   */
   get size(): number {
     assertTopicName(this.topic)
     return payloadBytes(this.payload).length
   }
 
-  /** What it says of a time without a connection, and of a queue that is full; undefined where that is left to others. */
+  /** The options `offline` and `overflow` of the publish; undefined if not given. */
   get offline(): PublishOptions['offline'] {
     return this.#options?.offline
   }
@@ -74,7 +79,10 @@ export class Asked implements Patience {
     return this.#options?.signal
   }
 
-  /** What a client gets now: less the time that it has waited. @throws MqttError ERR_EXPIRED */
+  /**
+   * The options for a client, with the time already waited subtracted.
+   * @throws MqttError ERR_EXPIRED
+   */
   get options(): PublishOptions | undefined {
     const waited = this.#patience > longestTimer ? 0 : Math.floor(this.#of.time.now() - this.#since)
     if (waited === 0) return this.#options
@@ -112,7 +120,7 @@ export class Asked implements Patience {
     return stop
   }
 
-  /** It is given to no client: reported as a client reports what it refuses. */
+  /** Reports that no client gets it, as a client reports a refused publish. */
   refuse(error: unknown): void {
     silent(this.#of.refuse(this.topic, error))
   }
@@ -129,7 +137,7 @@ export class Asked implements Patience {
   }
 }
 
-// Checked and copied, without the defaults: the client that takes it has its own.
+// Checked and copied without defaults, because the client that gets it has its own.
 function own(given: PublishOptions): PublishOptions {
   const checked = checkedPublish(given) as Record<string, unknown>
   return Object.fromEntries(

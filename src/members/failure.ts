@@ -1,24 +1,30 @@
 /**
- * What failed at a member, as a rejection; at several, as one error that names each of them.
+ * Converts the failure of a member to a rejection, and failures of several members to one error.
  */
 import { rejected } from '../common/abort.js'
 import { brand, MqttError, type MqttErrorCode, type Outcome, put, textOf } from '../errors.js'
 
-/** Every member that was asked has failed, or one too many: `errors` in the order of the members, `members` by their names. `MqttError.is` knows it. */
+/**
+ * Too many members have failed for the call to succeed. `errors` has their errors in the order of
+ * the members, `members` by name. `MqttError.is` recognises it.
+ */
 export interface MembersError extends AggregateError {
-  /** That of all members that were asked, where they have the same; else what it means for the call. */
+  /** The code of all decisive errors if it is the same; otherwise a code for the whole call. */
   readonly code: MqttErrorCode
-  /** `'unknown'` where that of any member is, `'refused'` where that of any other one is. */
+  /**
+   * `'unknown'` if that is the outcome of any member, otherwise `'refused'` if that is the outcome
+   * of any.
+   */
   readonly outcome: Outcome
-  /** Whose doing it is: `'remote'` where that of any member is. */
+  /** The side at fault: `'remote'` if that is so for any member. */
   readonly fault: 'local' | 'remote'
-  /** The MQTT reason code of all of them where they have the same. */
+  /** The MQTT reason code of all members, if it is the same. */
   readonly reasonCode: number | undefined
   /** The error of each member that failed. */
   readonly members: Readonly<Record<string, MqttError>>
 }
 
-/** One error for several members. @param code where theirs differ */
+/** One error for several members. @param code used if their codes differ */
 export function membersError(
   code: MqttErrorCode,
   what: string,
@@ -26,7 +32,7 @@ export function membersError(
 ): MembersError {
   const named = [...failures].map(([name, error]) => [name, asMqttError(error)] as const)
   const errors = named.map(([, error]) => error)
-  // One that was not there says nothing of the call.
+  // Members that were not connected do not decide the outcome.
   const asked = errors.filter((error) => error.code !== 'ERR_NOT_CONNECTED')
   const decisive = asked.length > 0 ? asked : errors
   const shared = <K extends 'code' | 'reasonCode'>(field: K): MqttError[K] | undefined =>
@@ -50,7 +56,7 @@ export function membersError(
   })
 }
 
-/** What a call gives; one that throws rejects. */
+/** The result of a call; a thrown error becomes a rejection. */
 export function attempt<R>(call: () => Promise<R>): Promise<R> {
   try {
     return call()
@@ -59,7 +65,7 @@ export function attempt<R>(call: () => Promise<R>): Promise<R> {
   }
 }
 
-/** Whatever a member rejected with, as an error of this package. */
+/** Converts any rejection of a member to an error of this package. */
 export function asMqttError(error: unknown): MqttError {
   return MqttError.is(error)
     ? error

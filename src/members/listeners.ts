@@ -1,5 +1,6 @@
 /**
- * Listeners of the events of all members, those of later members too. Each event says whose it is.
+ * Listeners of the events of all members, including members added later. Each event has the name of
+ * its member.
  */
 
 import { eventName } from '../client/options/check-options.js'
@@ -28,9 +29,9 @@ const listenerOptions = object<ListenerOptions>({
   signal: optional(parseSignal),
 })
 
-/** What is there for each member: a listener, or hooks. */
+/** A listener, or hooks, attached to each member. */
 interface Entry {
-  /** Of a listener: its event, and how it is called. */
+  /** For a listener: its event, and the function that calls it. */
   readonly type: keyof ClientEvents | undefined
   readonly emit: (event: never, member: Member) => void
   readonly attach: (member: Member) => Unlisten
@@ -80,7 +81,7 @@ export class MemberListeners {
     return disposable(remove)
   }
 
-  /** Has hooks called for all members. @throws MqttError ERR_INVALID_OPTION */
+  /** Adds hooks to all members. @throws MqttError ERR_INVALID_OPTION */
   use(hooks: Hooks): Unlisten {
     return disposable(
       this.#add({
@@ -92,12 +93,12 @@ export class MemberListeners {
     )
   }
 
-  /** A member has come. */
+  /** A member was added. */
   handleAdded(member: Member): void {
     for (const { attach, attached } of this.#entries) attached.set(member, attach(member))
   }
 
-  /** A member has gone, and all its events were emitted. */
+  /** A member was removed, and all its events have been emitted. */
   handleRemoved(member: Member): void {
     for (const { attached } of this.#entries) {
       attached.get(member)?.()
@@ -105,7 +106,11 @@ export class MemberListeners {
     }
   }
 
-  /** A member has ended by itself: an `error` event, a line of the log, and, without a listener or logger, a report. @param heard the program gets the error elsewhere */
+  /**
+   * A member has ended by itself: emits an `error` event and logs it; without a listener or logger,
+   * reports it.
+   * @param heard true if the program gets the error elsewhere
+   */
   handleEnded(member: Member, text: string, heard: boolean): void {
     const { error } = member
     if (error === undefined) return

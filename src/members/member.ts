@@ -1,5 +1,5 @@
 /**
- * One of several clients that act as one: its name, whether it is up, and what it has in flight.
+ * One of several clients that act as one: its name, state and publishes in flight.
  */
 import { access, type ClientAccess } from '../client/access.js'
 import type {
@@ -18,21 +18,21 @@ import { runtime } from '../client/platform.js'
 import { deferred, tolerant, within } from '../common/abort.js'
 import { MqttError } from '../errors.js'
 
-/** What a member has to do: clients and pools do it. */
+/** The interface of a member, which clients and pools implement. */
 export interface MemberClient {
-  /** Where it stands. */
+  /** The state of the connection. */
   readonly state: ClientState
-  /** Fulfils when a publish would not have to wait. */
+  /** Fulfils when a publish would not wait. */
   readonly writable: Promise<void>
   /** Opens its connection. */
   connect(options?: ConnectOptions): Promise<unknown>
-  /** Ends it in order. */
+  /** Ends the connection in an orderly way. */
   disconnect(options?: DisconnectOptions): Promise<void>
-  /** As `disconnect()`, and waits for what is queued or in flight. */
+  /** As `disconnect()`, and waits for queued publishes and publishes in flight. */
   drain(options?: DisconnectOptions): Promise<void>
   /** Publishes a message. */
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt>
-  /** Publishes at QoS 0, now or not at all. */
+  /** Publishes at QoS 0 immediately, or discards the message. */
   post(topic: string, payload: Payload): boolean
   /** Adds a listener of events. */
   on<K extends keyof ClientEvents>(
@@ -40,17 +40,17 @@ export interface MemberClient {
     listener: (event: ClientEvents[K]) => void,
     options?: ListenerOptions,
   ): Unlisten
-  /** Has hooks called around its publishes and messages; gives a function that ends it. */
+  /** Adds hooks around publishes and messages; returns a function that removes them. */
   use(hooks: Hooks): Unlisten
 }
 
 /** A clock and its timers, in milliseconds: those of the runtime, or of a test. */
 export type Time = NonNullable<ClientAccess['platform']>
 
-/** What clients of this package have behind their public side, and pools. */
+/** Internals of clients and pools of this package. */
 interface Behind {
   [access]?(): ClientAccess
-  /** Of a pool. */
+  /** Pools only. */
   members?(): readonly { readonly client: object }[]
 }
 
@@ -59,28 +59,32 @@ export function accessOf({ client }: { readonly client: object }): ClientAccess 
   return (client as Behind)[access]?.()
 }
 
-/** The time of a client, or of the first one of a pool; the runtime's where there is no client, or one that gives none. */
+/**
+ * The clock of a client, or of the first client of a pool; that of the runtime if there is none.
+ */
 export function timeOf(client: object | undefined): Time {
   const { [access]: behind, members } = (client ?? {}) as Behind
   const first = members?.call(client)[0]
   return first === undefined ? (behind?.call(client).platform ?? runtime) : timeOf(first.client)
 }
 
-/** A member. */
 export class Member<C extends MemberClient = MemberClient> {
   readonly name: string
   readonly client: C
-  /** The time that its client has. */
+  /** The clock of its client. */
   readonly time: Time
-  /** Publishes that were handed to it and have not settled. */
+  /** Publishes passed to it that have not settled. */
   inFlight = 0
-  /** It takes nothing new: it was removed. */
+  /** True once it was removed: it accepts nothing more. */
   leaving = false
-  /** It has left a publish without an answer for long, and has answered none since. */
+  /** True after a publish was unanswered for too long, until the member answers again. */
   stalled = false
-  /** Why the latest attempt to connect failed, the connection was lost, or the client has ended; undefined while there is a connection. */
+  /**
+   * Why the latest attempt to connect failed, the connection was lost, or the client has ended;
+   * undefined while there is a connection.
+   */
   error: MqttError | undefined
-  /** Fulfils when its client has ended, and `error` says why. */
+  /** Fulfils when its client has ended; `error` is set to the reason. */
   readonly ended: Promise<void>
   #first: Promise<void> | undefined
 
@@ -103,7 +107,7 @@ export class Member<C extends MemberClient = MemberClient> {
     if (closed === undefined)
       client.on('state', () => client.state === 'closed' && state.resolve(undefined))
     this.ended = (closed ?? state.promise).then((error) => {
-      // It may end without an attempt that failed, or a connection that was lost.
+      // A client may end without a failed attempt or a lost connection before.
       this.error ??= error
     })
   }
@@ -113,18 +117,21 @@ export class Member<C extends MemberClient = MemberClient> {
     return this.client.state === 'connected' && !this.leaving
   }
 
-  /** True while it is up and answers. */
+  /** True while it is up and not stalled. */
   get healthy(): boolean {
     return this.up && !this.stalled
   }
 
-  /** True when it takes nothing any more: it was removed, or its client is closing or closed. */
+  /** True when it accepts nothing more: it was removed, or its client is closing or closed. */
   get over(): boolean {
     const { state } = this.client
     return this.leaving || state === 'disconnecting' || state === 'closed'
   }
 
-  /** Hands it a publish. @param queues its client keeps it where there is no connection, unless its options say otherwise */
+  /**
+   * Passes a publish to its client.
+   * @param queues queue it without a connection, unless its options say otherwise
+   */
   publish(
     topic: string,
     payload: Payload,
@@ -152,8 +159,9 @@ export class Member<C extends MemberClient = MemberClient> {
   }
 
   /**
-   * Begins to connect, unless that was done. Fulfils when it is up; rejects when its first round over its endpoints has failed, though it goes on trying,
-   * or with the abort of the signal, which ends only the wait.
+   * Connects, or joins a connect in progress. Fulfils when it is up. Rejects when the first round
+   * over its endpoints has failed, though the client keeps trying. Aborting the signal also
+   * rejects, and ends only the wait.
    */
   connect(signal: AbortSignal | undefined): Promise<void> {
     if (this.up) return Promise.resolve()
@@ -161,13 +169,17 @@ export class Member<C extends MemberClient = MemberClient> {
     return within(this.#first, signal)
   }
 
-  /** It takes nothing new, and ends when what it has is done. @throws as `end` */
+  /** Accepts nothing more, and ends when its work is done. @throws as `end` */
   leave(options: DisconnectOptions): Promise<void> {
     this.leaving = true
     return this.end('drain', options)
   }
 
-  /** Ends it; a further call joins. What its connection does not take of the options is left out, and reported. @throws MqttError as the client */
+  /**
+   * Ends it; a further call joins. If its client refuses the options, it ends with `timeout` and
+   * `signal` only, and the error is thrown.
+   * @throws MqttError as the client
+   */
   async end(how: 'disconnect' | 'drain', options: DisconnectOptions): Promise<void> {
     const { timeout, signal } = options
     try {
@@ -183,7 +195,7 @@ export class Member<C extends MemberClient = MemberClient> {
     this.stalled = false
   }
 
-  // Where nothing is asked of it any more, nothing says that it does not answer.
+  // With no publish pending, nothing shows that it does not answer.
   #settled(): void {
     this.inFlight -= 1
     if (this.inFlight === 0) this.stalled = false
@@ -193,12 +205,13 @@ export class Member<C extends MemberClient = MemberClient> {
     const { promise, resolve, reject } = deferred<void>()
     const { client } = this
     const failed = (): void => reject(this.error ?? new MqttError('ERR_NOT_CONNECTED'))
-    // A pool rejects when all its connections have failed; the events are those of one.
+    // The events of a pool are those of single connections, but its `connect()` rejects when all
+    // have failed.
     const stop = 'resize' in client ? undefined : client.on('reconnecting', failed)
-    // A client that is there already may be behind its first round.
+    // An existing client may have failed its first round before.
     if (client.state === 'reconnecting') failed()
     const up = client.state === 'connected' ? Promise.resolve() : client.connect()
-    // One that has ended says only that.
+    // The error of a closed client is less precise than `this.error`.
     void up.then(
       () => resolve(),
       (error) => reject(client.state === 'closed' ? (this.error ?? error) : error),

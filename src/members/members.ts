@@ -1,5 +1,6 @@
 /**
- * Several clients that act as one: by name, their state, their end, and what is behind them.
+ * Several clients that act as one: by name, with a combined state, a combined end and combined
+ * internals.
  */
 import type { ClientAccess } from '../client/access.js'
 import type { CheckedDisconnect } from '../client/options/check-calls.js'
@@ -10,14 +11,18 @@ import { MqttError } from '../errors.js'
 import { MemberListeners } from './listeners.js'
 import { accessOf, type Member, type MemberClient, type Time, timeOf } from './member.js'
 
-/** Options of several clients, of which client identifiers are made; the clients check the rest. @throws MqttError ERR_INVALID_OPTION */
+/**
+ * Checks the options shared by several clients as far as client identifiers are derived from them;
+ * the clients check the rest.
+ * @throws MqttError ERR_INVALID_OPTION
+ */
 export const baseOptions: Parser<ClientOptions> = (value, path) => {
   const given = anyObject(value, path) as ClientOptions
   optional(text)(given.clientId, `${path}.clientId`)
   return given
 }
 
-// The best first.
+// From best to worst.
 const states: readonly ClientState[] = [
   'connected',
   'connecting',
@@ -26,20 +31,19 @@ const states: readonly ClientState[] = [
   'idle',
 ]
 
-/** Members by name, in the order in which they came. */
+/** Members by name, in the order in which they were added. */
 export class Members<C extends MemberClient = MemberClient> {
   readonly listeners = new MemberListeners(() => this.all)
   readonly access = accessOfAll(() => this.all)
   readonly #members = new Map<string, Member<C>>()
-  /** Those that go, and have not ended. */
+  /** Removed members that have not ended. */
   readonly #leaving = new Set<Member<C>>()
 
-  /** All of them. */
   get all(): readonly Member<C>[] {
     return [...this.#members.values()]
   }
 
-  /** The time of all: that of the first. */
+  /** The clock of the first member. */
   get time(): Time {
     const [first] = this.#members.values()
     return first?.time ?? timeOf(undefined)
@@ -60,18 +64,21 @@ export class Members<C extends MemberClient = MemberClient> {
     )
   }
 
-  /** What a call of a group gets where every member has ended. */
+  /** The error for a call of a group whose members have all ended. */
   get ended(): MqttError {
     return new MqttError('ERR_CLOSED', `every member has ended; add() one:\n${this.story()}`)
   }
 
-  /** One more, or one in place of that which has its name. */
+  /** Adds a member, or replaces the one with the same name. */
   put(member: Member<C>): void {
     this.#members.set(member.name, member)
     this.listeners.handleAdded(member)
   }
 
-  /** Takes a member out. It takes nothing new, and has gone when this has settled. @throws MqttError as `drain` of the client */
+  /**
+   * Removes a member. It accepts nothing more, and has ended when this settles.
+   * @throws MqttError as `drain` of the client
+   */
   async remove(member: Member<C>, options: CheckedDisconnect): Promise<void> {
     this.#members.delete(member.name)
     this.#leaving.add(member)
@@ -83,21 +90,24 @@ export class Members<C extends MemberClient = MemberClient> {
     }
   }
 
-  /** Ends all of them, those that go too. @throws MqttError what the first of them refused, when all have ended */
+  /**
+   * Ends all members, including those being removed.
+   * @throws MqttError the first error, after all have ended
+   */
   async end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
     const members = [...this.all, ...this.#leaving]
     const results = await Promise.allSettled(members.map((member) => member.end(how, options)))
     for (const result of results) if (result.status === 'rejected') throw result.reason
   }
 
-  /** The best state that any of them is in. @param ended true when all were asked to end */
+  /** The best state of any member. @param ended true when all were asked to end */
   state(ended: boolean): ClientState {
     const given = this.all.map(({ client }) => client.state)
     const best = states.find((state) => given.includes(state)) ?? 'closed'
     return ended && best !== 'disconnecting' ? 'closed' : best
   }
 
-  /** What is wrong with each that is not up, a line for each; of many the first ones. */
+  /** One line with the problem of each member that is not up, for at most `most` members. */
   story(most = 16): string {
     const { all } = this
     const lines = all
@@ -106,7 +116,7 @@ export class Members<C extends MemberClient = MemberClient> {
     return [...lines, ...(all.length > most ? ['…'] : [])].join('\n')
   }
 
-  /** How many there are, and what they have in flight. */
+  /** The number of members, and their publishes in flight. */
   counts(): { readonly size: number; readonly up: number; readonly inFlight: number } {
     const { all } = this
     return {
@@ -126,17 +136,20 @@ export class Readiness {
     return this.#change.promise
   }
 
-  /** Something has changed with a member, or with all. */
+  /** The state of a member, or of the whole, has changed. */
   handleChange(): void {
     this.#change.resolve()
     this.#change = deferred()
   }
 
-  /** Fulfils when one of these fulfils. They are asked for at first and after each change; what `ask` throws it rejects with. */
+  /**
+   * Fulfils when one of the promises of `ask` fulfils. `ask` is called first and after each change;
+   * its error becomes the rejection.
+   */
   async wait(ask: () => readonly Promise<void>[]): Promise<void> {
     for (;;) {
       const change = this.#change.promise.then(() => false)
-      // One that ends meanwhile is a change.
+      // A rejection, of a member that has ended, is followed by a change.
       const ready = ask().map((promise) =>
         promise.then(
           () => true,
@@ -148,7 +161,10 @@ export class Readiness {
   }
 }
 
-/** Waits until it has settled, or the time of a `drain()` is over; gives the options for what is left of that. */
+/**
+ * Waits until the promise has settled or the time of a `drain()` has passed; returns the options
+ * with the time that is left.
+ */
 export async function settledInTime(
   promise: Promise<unknown>,
   options: CheckedDisconnect,
@@ -165,7 +181,8 @@ export async function settledInTime(
   return { ...options, timeout: Math.max(0, Math.floor(timeout - (time.now() - since))) }
 }
 
-// The internals of several members as one, as typed topics use them: those of the member that a message came from, else of the first.
+// The combined internals of several members, as typed topics use them: those of the member that a
+// message came from, otherwise those of the first member.
 function accessOfAll(
   members: () => readonly Member[],
 ): ClientAccess & Required<Pick<ClientAccess, 'refuse'>> {

@@ -1,5 +1,5 @@
 /**
- * Chooses the member for each publish, and gives what was certainly not sent to another one.
+ * Chooses the member for each publish, and passes certainly unsent publishes to another one.
  */
 
 import { checkedTopic } from '../client/options/check-calls.js'
@@ -13,18 +13,23 @@ import type { WaitingRoom } from './waiting.js'
 /** How the member for a publish is chosen. */
 export type Routing = 'round-robin' | 'hash' | 'least-in-flight'
 
-/** What becomes of the topics of a member that was lost, while it has something in flight: they wait for it, or move at once, out of order. */
+/**
+ * Handling of topics with messages in flight at a member that lost its connection: they wait for
+ * it, or move immediately, which gives up their order.
+ */
 export type OnLost = 'wait' | 'move'
 
 /** How a router works. */
 export interface RouterConfig {
   readonly routing: Routing
   readonly onLost: OnLost
-  /** For what waits until a member that goes has ended what it has. */
+  /** Limits publishes that wait for messages in flight at another member. */
   readonly room: WaitingRoom
 }
 
-/** What is the caller's doing, on any member; or its own end. */
+/**
+ * Errors caused by the caller, the message or its own limits, which another member would not avoid.
+ */
 const theirs = [
   'ERR_ABORTED',
   'ERR_EXPIRED',
@@ -36,7 +41,10 @@ const theirs = [
   'ERR_POISONED',
 ]
 
-/** True when a client that ended has certainly not sent it, for a reason that is no other member's. */
+/**
+ * True if an ended client has certainly not sent it, for a reason that need not apply to other
+ * members.
+ */
 function isUnsent(error: unknown, member: Member): boolean {
   return (
     member.over &&
@@ -49,7 +57,7 @@ function isUnsent(error: unknown, member: Member): boolean {
 
 /** Chooses members. */
 export class Router<C extends MemberClient> {
-  /** Publishes that were given to another member. */
+  /** Publishes moved to another member. */
   moved = 0
   readonly #members: () => Iterable<Member<C>>
   readonly #routing: Routing
@@ -69,7 +77,10 @@ export class Router<C extends MemberClient> {
     this.#owners = new TopicOwners(owning, room)
   }
 
-  /** The member for a publish of this topic; undefined when none is up. @throws MqttError ERR_INVALID_TOPIC */
+  /**
+   * The member for a publish of this topic; undefined when none is up.
+   * @throws MqttError ERR_INVALID_TOPIC
+   */
   choose(topic: string): Member<C> | undefined {
     if (this.#routing === 'hash') return this.#owners.ownerOf(checkedTopic(topic))
     const up = this.#candidates()
@@ -85,7 +96,10 @@ export class Router<C extends MemberClient> {
     return best
   }
 
-  /** Publishes to a member, or lets `none` do where none is up. @throws what `send` and `none` throw */
+  /**
+   * Publishes to a member, or calls `none` if none is up.
+   * @throws the errors of `send` and `none`
+   */
   publish<R>(
     asked: Asked,
     send: (member: Member<C>) => Promise<R>,
@@ -122,7 +136,7 @@ export class Router<C extends MemberClient> {
     return moves
   }
 
-  // Those that answer; where none does, those that are up.
+  // The healthy members; if there are none, those that are up.
   #candidates(): Member<C>[] {
     const up = [...this.#members()].filter((member) => member.up)
     const healthy = up.filter((member) => member.healthy)
@@ -143,7 +157,7 @@ export class Router<C extends MemberClient> {
     return best
   }
 
-  // Names are few, and come again.
+  // Hashes of names are cached.
   #hashOf(name: string): number {
     const known = this.#names.get(name)
     if (known !== undefined) return known
@@ -164,14 +178,20 @@ export function fnv1a(text: string): number {
   return hash >>> 0
 }
 
-// Names that differ in their last letter only must not give the same order: each bit of what goes in changes half of those that come out.
+// Each input bit changes half of the output bits, so that names that differ only in the last letter
+// do not give the same order.
 function mixed(hash: number): number {
   let bits = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
   bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35)
   return (bits ^ (bits >>> 16)) >>> 0
 }
 
-/** How much a member wants a topic: each topic has its own order of the members, which depends on names alone (rendezvous hashing). @param name hash of the member's name @param topic hash of the topic */
+/**
+ * The weight of a member for a topic (rendezvous hashing): the highest one gets it. Depends on
+ * names only.
+ * @param name hash of the member's name
+ * @param topic hash of the topic
+ */
 export function weight(name: number, topic: number): number {
   return mixed(topic ^ mixed(name))
 }

@@ -1,28 +1,33 @@
 /**
- * Keeps the messages of one topic in order, although the member that takes them changes: while something of a topic is in flight, it goes on where it is.
+ * Keeps the messages of one topic in order although its member may change: while a topic has
+ * messages in flight, it stays with its member.
  *
- * It assumes that a member publishes in the order of the calls. It holds topics with something in flight only, and no more calls than the room has.
+ * It assumes that a member publishes in the order of the calls. It stores only topics with messages
+ * in flight, and at most as many waiting calls as the room allows.
  */
 import { deferred, tolerant } from '../common/abort.js'
 import { attempt } from './failure.js'
 import type { Patience, WaitingRoom } from './waiting.js'
 
-/** Who has which topic. */
+/** Rules of ownership of topics. */
 export interface Owning<M> {
   /** The member for a topic without an owner; undefined without members. */
   choose(topic: string): M | undefined
-  /** False when the member takes nothing more: what it has in flight is waited for. */
+  /** False when the member accepts nothing more: its messages in flight are awaited. */
   takes(member: M): boolean
-  /** True when a topic leaves this member at once, whatever it has in flight: its order is given up. */
+  /**
+   * True when topics leave this member immediately, despite messages in flight: their order is
+   * given up.
+   */
   leaves(member: M): boolean
 }
 
-/** A publish: to a member, or what happens without one. */
+/** A publish, with or without a member. */
 export interface Call<M, R> {
   /** Calls with lower numbers come first. */
   readonly number: number
   send(member: M | undefined): Promise<R>
-  /** True when it has certainly not been sent, and another member is to have it. */
+  /** True if it was certainly not sent and another member should get it. */
   again(error: unknown, member: M): boolean
   readonly patience: Patience
 }
@@ -31,7 +36,7 @@ interface Open<M> {
   readonly call: Call<M, unknown>
   readonly resolve: (result: unknown) => void
   readonly reject: (error: unknown) => void
-  /** Ends its wait. */
+  /** Ends the wait. */
   stop: () => unknown
 }
 
@@ -45,7 +50,7 @@ interface Topic<M> {
 export class TopicOwners<M> {
   readonly #topics = new Map<string, Topic<M>>()
   readonly #owning: Owning<M>
-  /** For calls that wait for the end of what another member has in flight. */
+  /** Limits calls that wait for messages in flight at another member. */
   readonly #room: WaitingRoom
 
   constructor(owning: Owning<M>, room: WaitingRoom) {
@@ -58,12 +63,15 @@ export class TopicOwners<M> {
     return this.#topics.size
   }
 
-  /** Who has this topic now, or would have it. */
+  /** The member that owns this topic, or would own it. */
   ownerOf(topic: string): M | undefined {
     return this.#topics.get(topic)?.owner ?? this.#owning.choose(topic)
   }
 
-  /** Sends, now or when the member before has ended what it has. @throws MqttError ERR_QUEUE_FULL, ERR_ABORTED, ERR_EXPIRED, and what the call rejects with */
+  /**
+   * Sends now, or when the messages in flight at the previous member have settled.
+   * @throws MqttError ERR_QUEUE_FULL, ERR_ABORTED, ERR_EXPIRED, and what the call rejects with
+   */
   run<R>(topic: string, call: Call<M, R>): Promise<R> {
     const { promise, resolve, reject } = deferred<R>()
     this.#begin(topic, {
@@ -93,7 +101,7 @@ export class TopicOwners<M> {
     const { owner } = entry
     entry.inFlight += 1
     const failed = (error: unknown): void => {
-      // Before anything of this topic goes on.
+      // Before other calls of this topic continue.
       if (open.call.again(error, owner)) this.#wait(entry, open)
       else open.reject(error)
       this.#ended(topic, entry)
@@ -125,7 +133,7 @@ export class TopicOwners<M> {
     const waiting = entry.waiting.sort((one, other) => one.call.number - other.call.number)
     this.#topics.delete(topic)
     for (const open of waiting) open.stop()
-    // A call meanwhile finds the topic where the first of these puts it.
+    // A call made meanwhile uses the owner that the first of these sets.
     for (const open of waiting) this.#begin(topic, open)
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Publishes that wait outside of the clients, within the limits of one client: as many messages and bytes as it may have queued.
+ * Publishes that wait outside of the clients, within the queue limits of one client in messages and
+ * bytes.
  */
 import type { ClientOptions } from '../client/options/index.js'
 import { type Deferred, deferred, tolerant } from '../common/abort.js'
@@ -11,13 +12,15 @@ import { attempt } from './failure.js'
 export interface Patience {
   /** Bytes of its payload. */
   readonly size: number
-  /** Calls back once the caller wants it no more, or its time is over; gives what stops that. */
+  /**
+   * Calls back when the caller aborts or the time has passed; returns a function that stops this.
+   */
   watch(end: (error: MqttError) => void): () => void
-  /** Reports that it is given to no client. */
+  /** Reports that no client gets it. */
   refuse?(error: unknown): void
 }
 
-/** Counts what waits. */
+/** Counts waiting publishes. */
 export class WaitingRoom {
   readonly #messages: number
   readonly #bytes: number
@@ -25,27 +28,28 @@ export class WaitingRoom {
   #waitingBytes = 0
   #empty: Deferred<void> | undefined
 
-  /** @param options those of the clients, which check them */
+  /** @param options those of the clients, which also check them */
   constructor({ outbound }: ClientOptions = {}) {
     this.#messages = outbound?.maxQueuedMessages ?? 10_000
     this.#bytes = outbound?.maxQueuedBytes ?? 16 * 1024 * 1024
   }
 
-  /** Messages that wait. */
+  /** Number of waiting messages. */
   get size(): number {
     return this.#waiting
   }
 
-  /** Fulfils when none waits; undefined while none does. */
+  /** Fulfils when no message waits any more; undefined if none waits now. */
   get settling(): Promise<void> | undefined {
     if (this.#waiting === 0) return undefined
     this.#empty ??= deferred()
-    // What has left may wait again, for another member.
+    // Messages that have left may wait again, for another member.
     return this.#empty.promise.then(() => this.settling)
   }
 
   /**
-   * One more waits; gives what ends that: true when it was waiting still. Calls back with the error where its patience ends first.
+   * Adds a waiting message; returns a function that ends the wait, which returns true if it was
+   * still waiting. Calls `gaveUp` with the error if the caller aborts or the time passes first.
    * @throws MqttError ERR_QUEUE_FULL, or ERR_DROPPED under an overflow policy that drops
    */
   enter(patience: Patience, gaveUp: (error: MqttError) => void, overflow?: string): () => boolean {
@@ -70,9 +74,9 @@ export class WaitingRoom {
     }
   }
 
-  /** Why there is no room for one more; undefined where there is. */
+  /** The error if there is no room for one more; otherwise undefined. */
   refusal(bytes: number, overflow = ''): MqttError | undefined {
-    // One that is larger than the limit may wait alone, as in a client.
+    // A message larger than the limit may wait alone, as in a client.
     if (
       this.#waiting + 1 <= this.#messages &&
       (this.#waiting === 0 || this.#waitingBytes + bytes <= this.#bytes)
@@ -100,11 +104,11 @@ export class WaitingRoom {
 interface Held {
   readonly go: () => void
   readonly giveUp: (error: MqttError) => void
-  /** Ends its wait; true when it was waiting still. */
+  /** Ends the wait; true if it was still waiting. */
   leave: () => boolean
 }
 
-/** Holds publishes back while no member can take them, and lets them go in their order. */
+/** Holds publishes while no member can accept them, and releases them in order. */
 export class Gate {
   readonly #held = new Set<Held>()
   readonly #room: WaitingRoom
@@ -113,7 +117,11 @@ export class Gate {
     this.#room = room
   }
 
-  /** Calls when it opens; rejects with ERR_ABORTED, ERR_EXPIRED, ERR_DROPPED, and what the call rejects with. @throws MqttError as `enter` of the room */
+  /**
+   * Calls `call` when the gate opens. Rejects with ERR_ABORTED, ERR_EXPIRED, ERR_DROPPED, or the
+   * error of the call.
+   * @throws MqttError as `enter` of the room
+   */
   run<R>(call: () => Promise<R>, patience: Patience, overflow?: string): Promise<R> {
     if (overflow === 'drop-oldest') this.#makeRoom(patience.size, overflow)
     const { promise, resolve, reject } = deferred<R>()
@@ -143,7 +151,7 @@ export class Gate {
     return tolerant(promise)
   }
 
-  /** Lets all go, in the order of their calls. */
+  /** Releases all, in the order of their calls. */
   open(): void {
     for (const { go } of [...this.#held]) go()
   }

@@ -1,5 +1,6 @@
 /**
- * The connections of a pool: they come, are numbered, are replaced when they have ended by themselves, and go when what they have is done.
+ * The connections of a pool: adds, numbers and removes them, and replaces those that end by
+ * themselves. A removed connection ends when its work is done.
  */
 
 import { exponential } from '../client/options/backoff.js'
@@ -12,12 +13,12 @@ import { Member, type MemberClient } from '../members/member.js'
 import { Members } from '../members/members.js'
 import type { PoolConfig } from './options.js'
 
-/** A client, as a pool makes it. */
+/** A client that a pool creates. */
 export interface PooledClient extends MemberClient {
   stats(): Stats
 }
 
-/** Makes a client. */
+/** Creates a client. */
 export type MakeClient = (
   endpoints: Endpoint | readonly Endpoint[],
   options: ClientOptions,
@@ -25,29 +26,35 @@ export type MakeClient = (
 
 /** Calls back into the pool. */
 export interface ConnectionsHost {
-  /** One of them is up, was lost or has gone. */
+  /** A connection is up, was lost or has ended. */
   handleChange(): void
-  /** One has ended by itself. @param last all others have, too: none is replaced */
+  /**
+   * A connection has ended by itself.
+   * @param last all others have ended too, so none is replaced
+   */
   handleEnded(member: Member, last: boolean): void
 }
 
-/** One that has ended, and is to be replaced. */
+/** An ended connection that will be replaced. */
 interface Ended {
   readonly member: Member<PooledClient>
   readonly n: number
-  /** Attempts to have a connection of this number that lasts, this one included. */
+  /** Number of the replacement attempt for this connection; 1 again after a stable one. */
   readonly attempt: number
-  /** Its delay is over. */
+  /** True once its delay has passed. */
   due: boolean
   readonly cancel: () => void
 }
 
-/** Milliseconds that a connection must live for the delays of its replacements to start from the first again. Default of `stableAfter`. */
+/**
+ * Milliseconds after which a connection counts as stable: the delay of its replacement then starts
+ * from the first one again. Default of `stableAfter`.
+ */
 const usualStableAfter = 30_000
-/** Milliseconds, where a backoff gives no delay. */
+/** Delay in milliseconds when the backoff returns none. */
 const usualDelay = 30_000
 
-/** Makes, replaces and takes out connections. */
+/** Creates, replaces and removes connections. */
 export class PoolConnections {
   readonly members = new Members<PooledClient>()
   readonly #make: (n: number) => PooledClient
@@ -55,11 +62,11 @@ export class PoolConnections {
   readonly #backoff: Backoff
   readonly #stableAfter: number
   readonly #ended = new Map<Member, Ended>()
-  /** No number is given twice, but to the replacement of one that has ended. */
+  /** The next number. Only a replacement reuses the number of the connection that it replaces. */
   #next = 1
-  /** None is replaced any more: the pool was ended, or all have ended. */
+  /** Stop replacing connections: the pool was ended, or all connections have ended. */
   #over = false
-  /** The pool was ended: no end is reported any more. */
+  /** The pool was ended: stop reporting connections that end. */
   #stopped = false
 
   constructor(
@@ -81,14 +88,17 @@ export class PoolConnections {
     this.#stableAfter = stableAfter
   }
 
-  /** One more. @throws MqttError as `new Client()` */
+  /** Adds a connection. @throws MqttError as `new Client()` */
   add(): Member<PooledClient> {
     const member = this.#put(this.#next, 0)
     this.#next += 1
     return member
   }
 
-  /** Takes so many out, first those that are no use; fulfils when what they have is acknowledged. */
+  /**
+   * Removes `count` connections: first ended ones, then those that are not up. Fulfils when their
+   * publishes are acknowledged.
+   */
   async remove(count: number, options: CheckedDisconnect): Promise<void> {
     const use = ({ up, over }: Member): number => (up ? 2 : over ? 0 : 1)
     const going = [...this.members.all].reverse().sort((one, other) => use(one) - use(other))
@@ -101,7 +111,10 @@ export class PoolConnections {
     )
   }
 
-  /** Ends all of them, those that leave too. @throws MqttError as `end` of the members */
+  /**
+   * Ends all connections, including those being removed.
+   * @throws MqttError as `end` of the members
+   */
   end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
     this.#stopped = true
     this.#stop()
@@ -142,7 +155,7 @@ export class PoolConnections {
       const given: unknown = this.#backoff(attempt, error, time.random?.bind(time))
       if (typeof given === 'number' && given >= 0) delay = Math.min(given, longestTimer)
     } catch {
-      // The program's own backoff: the usual delay does.
+      // The program's backoff threw: the default delay is used.
     }
     const cancel = time.setTimer(() => {
       ended.due = true
@@ -152,13 +165,15 @@ export class PoolConnections {
     this.#ended.set(member, ended)
   }
 
+  // Stops replacing connections.
   #stop(): void {
     this.#over = true
     for (const { cancel } of this.#ended.values()) cancel()
     this.#ended.clear()
   }
 
-  // Where none is up, a new one would not fare better: it waits until another one is.
+  // Replaces due connections only while another one is up: otherwise a new one would most likely
+  // fail too.
   #replaceDue(): void {
     for (const ended of this.#ended.values())
       if (ended.due && this.members.all.some(({ up }) => up)) this.#replace(ended)
@@ -171,7 +186,7 @@ export class PoolConnections {
       this.members.listeners.handleRemoved(member)
       void silent(next.connect(undefined))
     } catch (error) {
-      // The function that gives client identifiers threw.
+      // The program's function for client identifiers threw.
       member.error = asMqttError(error)
       this.#replaceLater(member, n, attempt + 1)
     }

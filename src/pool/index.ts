@@ -1,8 +1,8 @@
 /**
  * `mqwire/pool`: one publisher over several connections to the same broker or brokers.
  *
- * A broker allows each connection so many publishes without an answer, and many brokers so many messages a second: connections add up. What one connection
- * is fast enough for, several do no faster.
+ * Brokers limit the unacknowledged publishes of each connection, and many also its messages per
+ * second; a pool multiplies these limits. It is not faster where one connection is fast enough.
  */
 import { Client } from 'mqwire'
 import type { Endpoint } from '../client/options/index.js'
@@ -15,7 +15,7 @@ export type { OnLost, Routing } from '../members/router.js'
 export type { Pool, PoolMember, PoolOptions, PoolStats } from './types.js'
 
 /**
- * Makes a pool. It connects with `connect()`, with its first publish, or when `writable` is waited for.
+ * Creates a pool. It connects on `connect()`, on the first publish, or when `writable` is read.
  * @throws MqttError ERR_INVALID_OPTION; as `new Client()` for the endpoints and `options`
  */
 export function createPool(endpoints: Endpoint | readonly Endpoint[], options?: PoolOptions): Pool {

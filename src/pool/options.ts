@@ -1,5 +1,5 @@
 /**
- * What callers of pools give, checked.
+ * Checks the arguments of pool methods.
  */
 import type { ConnectOptions, Publisher } from '../client/options/index.js'
 import {
@@ -46,7 +46,10 @@ const parse =
 /** Options of a pool, checked. */
 export type PoolConfig = ReturnType<typeof parse>
 
-/** Checks the options of a pool; those of clients are checked by the clients. @throws MqttError ERR_INVALID_OPTION */
+/**
+ * Checks the options of a pool; those of clients are checked by the clients.
+ * @throws MqttError ERR_INVALID_OPTION
+ */
 export function poolConfig(given: PoolOptions | undefined): PoolConfig {
   return parse(given)
 }

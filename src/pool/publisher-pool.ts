@@ -1,8 +1,9 @@
 /**
- * The pool: clients that only publish, and which of them takes what.
+ * The pool: distributes publishes over several clients.
  *
- * A publish waits here, within the limits of one client, while none is connected. It is handed to one that is, and stays there: that client sends it again after
- * a loss. It goes to another one only when its client has ended and has certainly not sent it. Every promise settles.
+ * While no client is connected, publishes wait here, within the limits of one client. A publish
+ * passed to a client stays there, and that client resends it after a lost connection. It moves to
+ * another client only if its client has ended and has certainly not sent it. Every promise settles.
  */
 
 import { access, type ClientAccess } from '../client/access.js'
@@ -42,7 +43,7 @@ import { type MakeClient, PoolConnections, type PooledClient } from './connectio
 import { connectCall, type PoolConfig, poolConfig, poolSize } from './options.js'
 import type { Pool, PoolMember, PoolOptions, PoolStats } from './types.js'
 
-/** Makes a pool of clients of one kind. @throws MqttError as `createPool` */
+/** Creates a pool whose clients `make` creates. @throws MqttError as `createPool` */
 export function poolOf(
   make: MakeClient,
   endpoints: Endpoint | readonly Endpoint[],
@@ -58,17 +59,17 @@ class PublisherPool implements Pool {
   readonly #connections: PoolConnections
   readonly #members: Members<PooledClient>
   readonly #router: Router<PooledClient>
-  /** The first round of all, while no connection was up yet. */
+  /** The running first attempt of all connections; undefined when there is none. */
   #first: Promise<void> | undefined
-  /** Publishes that wait for a connection. */
+  /** Holds publishes until a connection is up. */
   readonly #gate: Gate
   readonly #room: WaitingRoom
   readonly #readiness = new Readiness()
   #fallback = 0
   readonly #closed: Deferred<MqttError | undefined> = deferred()
-  /** Why every connection has ended. */
+  /** The error of the last connection, once all have ended. */
   #failure: MqttError | undefined
-  /** How many places of the program wait for that: calls of `connect()`, and `closed`. */
+  /** How many calls of `connect()` and reads of `closed` give that error to the program. */
   #awaited = 0
 
   constructor(make: MakeClient, endpoints: Endpoint | readonly Endpoint[], config: PoolConfig) {
@@ -163,7 +164,7 @@ class PublisherPool implements Pool {
 
   get writable(): Promise<void> {
     const { fallback } = this.#config
-    // The caller is about to publish: a queue waits for it before its first publish.
+    // The caller is about to publish: a queue, for example, awaits this before its first publish.
     if (this.#state === 'idle') void this.#open()
     return silent(
       this.#readiness.wait(() => {
@@ -182,7 +183,7 @@ class PublisherPool implements Pool {
     const checked = disconnectOptions(options)
     while (this.size < wanted) {
       const member = this.#connections.add()
-      // The client goes on trying, and says why it fails.
+      // The rejection is ignored: the client keeps trying and reports its errors itself.
       if (this.#state === 'open') void silent(member.connect(undefined))
     }
     await this.#connections.remove(this.size - wanted, checked)
@@ -194,7 +195,8 @@ class PublisherPool implements Pool {
 
   async drain(given?: DisconnectOptions): Promise<void> {
     const options = disconnectOptions(given)
-    // Some of what was published waits for the first connection, and some for connections that leave.
+    // Publishes that wait for the first connection, or for leaving connections, must be passed on
+    // first.
     const { settling } = this.#room
     if (settling === undefined || this.#state === 'ended') return this.#end('drain', options)
     this.#state = 'draining'
@@ -246,7 +248,7 @@ class PublisherPool implements Pool {
     return first
   }
 
-  // The first that is up is enough.
+  // Fulfils when the first connection is up.
   async #firstRound(): Promise<void> {
     const members = this.#members.all
     try {
@@ -317,13 +319,14 @@ class PublisherPool implements Pool {
     )
   }
 
-  // Until one is up, or all have failed, it is unknown whether a connection can be had.
+  // During the first attempt publishes wait, because a connection may still come up.
   #waits(asked: Asked): boolean {
     if (this.#isUp || this.#isOver || this.#state === 'ended') return false
     return this.#first !== undefined || this.#queues(asked)
   }
 
-  // Without a connection: what is not queued is rejected, or the fallback has it.
+  // Whether a publish is queued without a connection; otherwise it is rejected or goes to the
+  // fallback.
   #queues({ offline, qos }: Asked): boolean {
     const { fallback, offline: usual, options } = this.#config
     return (
@@ -332,7 +335,7 @@ class PublisherPool implements Pool {
     )
   }
 
-  // Those that came first publish first, as soon as one takes them, or none will.
+  // Releases waiting publishes, in order, once a connection is up or none will be.
   #handleChange(): void {
     if (this.#isUp || this.#isOver || this.#state === 'ended') this.#gate.open()
     this.#readiness.handleChange()
@@ -342,7 +345,7 @@ class PublisherPool implements Pool {
     return this.#members.all.some(({ up }) => up)
   }
 
-  // Members end before the pool's callback runs.
+  // Reads the states, because clients end before the pool's callback runs.
   get #isOver(): boolean {
     return this.#members.all.every(({ client }) => client.state === 'closed')
   }

@@ -1,6 +1,7 @@
 /**
- * Entries under way: each is given to the publisher once, with its remaining time to live, and ends
- * with a receipt, an error, or `publishTimeout`. The end of an attempt is never reported twice.
+ * Publishing attempts: each passes an entry to the publisher once, with its remaining time to live,
+ * and ends with a receipt, an error, or `publishTimeout`. The end of an attempt is never reported
+ * twice.
  */
 
 import { type EntryLink, isStored, type StoredPublish } from '../client/options/hidden.js'
@@ -16,7 +17,7 @@ const longestExpiry = 0xffff_ffff
 /** Changes to write in one batch with the changes to an entry. */
 export type Changes = readonly StoreOperation[]
 
-/** Is informed of the results of attempts. */
+/** Receives the results of attempts. */
 export interface AttemptOwner {
   /** The entry was acknowledged. */
   handleReceipt(stored: StoredEntry, receipt: Receipt, also: Changes): void

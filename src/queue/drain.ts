@@ -25,7 +25,7 @@ const mostRemovals = 1024
 /** Entries published before the publisher is asked again whether it accepts more. */
 const burst = 16
 
-/** Is informed of what happens to entries. */
+/** Receives the outcomes of entries. */
 export interface DrainOwner {
   /** An entry was acknowledged. */
   handleDelivered(stored: StoredEntry, receipt: Receipt): void

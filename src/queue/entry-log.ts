@@ -1,9 +1,10 @@
 /**
- * The entries of one queue: their number and size, and writes that are gathered.
+ * The entries of one queue: their number and size, and batched writes.
  *
- * One batch is under way at a time; what is asked for meanwhile goes into the next. So the record of the counts always fits the batch that it is in, and
- * many calls share one sync. A batch that fails changes nothing: additions in it reject, removals are tried again without them. What an addition that failed
- * has left all the same is deleted with the next batch.
+ * One batch is written at a time; changes requested meanwhile go into the next one. So each batch
+ * contains matching counts, and many calls share one sync. A failed batch counts as not written:
+ * its additions reject, and its removals are retried without them. If a failed addition was stored
+ * all the same, the next batch deletes it.
  */
 
 import type { StoredPublish } from '../client/options/hidden.js'
@@ -223,8 +224,10 @@ export class EntryLog {
   }
 
   /**
-   * The next entries behind this number, and how far this has read. Damaged ones are put aside. A store may show what is being added before it is safe, and
-   * refuse it after that: it is left for who adds it. @throws MqttError ERR_STORE
+   * The next entries after this number, and how far this has read. Damaged records are set aside.
+   * Entries whose addition is pending are not returned, because a store may show them and still
+   * refuse the write.
+   * @throws MqttError ERR_STORE
    */
   async read(after: number, limit: number): Promise<Page> {
     const entries: StoredEntry[] = []

@@ -131,7 +131,8 @@ export class EntryRecords {
   }
 
   /**
-   * All records after this number, including damaged ones, in order. @throws MqttError ERR_STORE
+   * All records after this number, including damaged ones, in order.
+   * @throws MqttError ERR_STORE
    */
   async *rows(after: number, limit: number): AsyncIterableIterator<Row> {
     try {

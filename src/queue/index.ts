@@ -26,10 +26,12 @@ export type {
 /**
  * Opens a queue in a store, and publishes what is in it whenever the publisher has a connection.
  *
- * QoS 1 arrives at least once. QoS 2 arrives exactly once where the queue and its client share one store; an entry that was sent when the session was lost is a
- * dead letter. With any other publisher or store an entry whose acknowledgement was lost with the process is published again, so QoS 2 is refused there unless
- * `duplicates: 'allowed'`.
- * @throws MqttError ERR_INVALID_OPTION, ERR_EVICTION_NOT_SUPPORTED, ERR_STORE, ERR_STORE_LOCKED where this queue is open already
+ * QoS 1 arrives at least once. QoS 2 arrives exactly once if the queue and its client share one
+ * store; an entry that had been sent when the session was lost becomes a dead letter. With any
+ * other publisher or store, an entry whose acknowledgement was lost with the process is published
+ * again, so QoS 2 is refused there unless `duplicates: 'allowed'` is set.
+ * @throws MqttError ERR_INVALID_OPTION, ERR_EVICTION_NOT_SUPPORTED, ERR_STORE, ERR_STORE_LOCKED
+ * when this queue is already open
  */
 export function openQueue(publisher: Publisher<unknown>, options: QueueOptions): Promise<Queue> {
   return openStoredQueue(publisher, options)

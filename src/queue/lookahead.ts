@@ -1,8 +1,8 @@
 /**
- * Reads entries from the store ahead of those under way, in their order, and no more than `mostAhead` of them.
+ * Reads entries from the store before they are published, in order, at most `mostAhead` of them.
  *
- * It may assume that it hears of each entry that is added to the store. An entry that it has passed over is never read again, so that a caller that takes
- * one out and does not delete it has to give it back.
+ * `handleAdded` must be called for each entry added to the store. No entry is read twice, so a
+ * caller that takes an entry and does not delete it must give it back.
  */
 import { deferred } from '../common/abort.js'
 import type { Changes } from './changes.js'
@@ -75,7 +75,8 @@ export class Lookahead {
 
   /**
    * Removes and returns the oldest entry that is not under way, for the caller to delete; undefined
-   * if there is none. @throws MqttError ERR_STORE
+   * if there is none.
+   * @throws MqttError ERR_STORE
    */
   async takeOldest(): Promise<StoredEntry | undefined> {
     if (this.#lines.length === 0) await this.fill()
@@ -91,8 +92,8 @@ export class Lookahead {
   }
 
   /**
-   * Deletes all entries up to this number that are not under way; returns how many. @throws
-   * MqttError ERR_STORE
+   * Deletes all entries up to this number that are not under way; returns how many.
+   * @throws MqttError ERR_STORE
    */
   clear(last: number, gone: (stored: StoredEntry) => void): Promise<number> {
     return this.#alone(() => this.#clear(last, gone))
@@ -129,8 +130,8 @@ export class Lookahead {
   }
 
   /**
-   * Deletes and returns the entry with this number, unless it is under way. @throws MqttError
-   * ERR_STORE
+   * Deletes and returns the entry with this number, unless it is under way.
+   * @throws MqttError ERR_STORE
    */
   remove(id: number): Promise<StoredEntry | undefined> {
     return this.#alone(() => this.#remove(id))

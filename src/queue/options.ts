@@ -74,7 +74,10 @@ const queueOptions =
     queueSchema,
   )
 
-/** Checks the options of `openQueue`. @throws MqttError ERR_INVALID_OPTION, ERR_EVICTION_NOT_SUPPORTED */
+/**
+ * Checks the options of `openQueue`.
+ * @throws MqttError ERR_INVALID_OPTION, ERR_EVICTION_NOT_SUPPORTED
+ */
 export function queueConfig(given: QueueOptions, publisher: Publisher<unknown>) {
   const parsed = queueOptions(given ?? {})
   const shared = shares(publisher, parsed.store)
@@ -127,8 +130,8 @@ export interface QueueCall {
 }
 
 /**
- * Checks and copies the arguments of `publish`. @throws MqttError ERR_QOS0_NOT_QUEUEABLE,
- * ERR_INVALID_TOPIC, ERR_INVALID_OPTION
+ * Checks and copies the arguments of `publish`.
+ * @throws MqttError ERR_QOS0_NOT_QUEUEABLE, ERR_INVALID_TOPIC, ERR_INVALID_OPTION
  */
 export function queueCall(
   config: QueueConfig,

@@ -15,7 +15,7 @@ import type { EntryLog, StoredEntry } from './entry-log.js'
 /** Milliseconds until a failed store is tried again. */
 const storePatience = 1000
 
-/** Is informed of removals. */
+/** Receives the results of deletions. */
 export interface RemovalOwner {
   /** The store failed and is tried again. */
   handleError(error: unknown): void

@@ -1,5 +1,5 @@
 /**
- * Admission to a queue: who may add an entry, in the order of the calls, and who waits.
+ * Admission to a queue: admits additions in the order of the calls, or makes them wait.
  *
  * At most as many callers wait as the queue may hold entries. An admitted caller adds its entry in
  * the same turn.
@@ -51,8 +51,8 @@ export class QueueRoom {
   }
 
   /**
-   * Adds an entry, now or when there is room. @throws MqttError ERR_QUEUE_FULL, ERR_DROPPED,
-   * ERR_ABORTED, ERR_STORE
+   * Adds an entry, now or when there is room.
+   * @throws MqttError ERR_QUEUE_FULL, ERR_DROPPED, ERR_ABORTED, ERR_STORE
    */
   add(addition: Addition, signal: AbortSignal | undefined): Added | Promise<Added> {
     const { overflow, maxBytes } = this.#config

@@ -1,8 +1,9 @@
 /**
- * The queue: what callers see of it, and what ties its parts together.
+ * The queue: implements the public interface and connects the parts.
  *
- * `publish` fulfils once the store has the entry; from then on it is published until it is acknowledged, expires, or can never be delivered. Every promise
- * settles. The store is the caller's, and is not closed.
+ * `publish` fulfils once the entry is stored. The entry is then published until it is acknowledged,
+ * expires, or can never be delivered. Every promise settles. The store belongs to the caller and is
+ * not closed.
  */
 import type {
   ListenerOptions,
@@ -239,7 +240,7 @@ class StoredQueue implements Queue {
     } catch (error) {
       for (const other of instead) this.#drain.ahead.giveBack(other)
       void this.#drain.removals.clean()
-      // Its reserved room is free for others.
+      // The reserved room is free for others.
       this.#room.handleRoom()
       throw error
     }

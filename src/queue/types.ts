@@ -32,8 +32,10 @@ export interface QueueOptions {
   /** Milliseconds after which an entry expires. Default: no limit. */
   readonly ttl?: number | undefined
   /**
-   * What a full queue does with a publish: `'drop-newest'` refuses it with `ERR_DROPPED`; `'drop-oldest'` gives up the oldest entries that are not being
-   * sent; `'reject'` refuses it with `ERR_QUEUE_FULL`; `'wait'` waits for room, as many as the queue holds, then `ERR_QUEUE_FULL`. Default `'drop-newest'`.
+   * What a full queue does with a publish. `'drop-newest'` (default) refuses it with `ERR_DROPPED`.
+   * `'drop-oldest'` gives up the oldest entries that are not being sent. `'reject'` refuses it with
+   * `ERR_QUEUE_FULL`. `'wait'` waits for room; when as many publishes wait as the queue may hold
+   * entries, further ones are refused with `ERR_QUEUE_FULL`.
    */
   readonly overflow?: QueueOverflow | undefined
   /**
@@ -232,7 +234,8 @@ export interface Queue extends Publisher<Queued>, AsyncDisposable {
   entries(): AsyncIterable<QueueEntry>
   /**
    * Deletes every entry that is not being sent; their `delivered` rejects with ERR_DROPPED. Returns
-   * how many. @throws MqttError ERR_STORE
+   * how many.
+   * @throws MqttError ERR_STORE
    */
   clear(): Promise<number>
   /**
@@ -246,16 +249,20 @@ export interface Queue extends Publisher<Queued>, AsyncDisposable {
    * closed.
    */
   status(): AsyncIterableIterator<QueueStatus>
-  /** Adds a listener of events. @throws MqttError ERR_INVALID_OPTION for an unknown name, ERR_INVALID_HANDLER */
+  /**
+   * Adds a listener of events.
+   * @throws MqttError ERR_INVALID_OPTION for an unknown name, ERR_INVALID_HANDLER
+   */
   on<K extends keyof QueueEvents>(
     type: K,
     listener: (event: QueueEvents[K]) => void,
     options?: ListenerOptions,
   ): Unlisten
   /**
-   * Sends nothing more, waits up to `timeout` milliseconds (default 5,000) for what is being sent, and ends. What is not delivered stays in the store;
-   * its `delivered` reject with ERR_QUEUE_CLOSED. A store that does not answer is waited for 5,000 milliseconds more: then an `error` event says so, and the
-   * queue cannot be opened again before the store has answered.
+   * Stops sending, waits up to `timeout` milliseconds (default 5,000) for entries being sent, and
+   * closes the queue. Undelivered entries stay in the store; their `delivered` rejects with
+   * ERR_QUEUE_CLOSED. If the store does not answer, the call waits 5,000 milliseconds more; then an
+   * `error` event reports it, and the queue cannot be opened again until the store has answered.
    */
   close(options?: {
     readonly signal?: AbortSignal | undefined

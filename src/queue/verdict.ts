@@ -9,7 +9,10 @@ import { MqttError } from '../errors.js'
  */
 export type Verdict = 'retry' | 'dead' | 'expired' | 'over'
 
-/** Unspecified error, Implementation specific error, Packet Identifier in use, Quota exceeded (section 3.4.2.1). */
+/**
+ * Unspecified error, Implementation specific error, Packet Identifier in use, Quota exceeded
+ * (section 3.4.2.1).
+ */
 const passing: readonly (number | undefined)[] = [0x80, 0x83, 0x91, 0x97]
 
 /** Errors caused by the message itself, which would occur on every connection. */

@@ -1,9 +1,12 @@
 /**
- * React hooks over a shared client: one CONNECT however often components come and go, one DISCONNECT when the last has gone.
+ * React hooks over a shared client: one CONNECT however often components mount and unmount, and one
+ * DISCONNECT after the last has unmounted.
  *
- * StrictMode, Fast Refresh and quick remounts do no harm. Rendering only reads, so a render that is thrown away, or one on a server, opens nothing. Effects
- * hold what they need by a key and let it go again; what is not held lives on for a moment (`shared.ts`). Clients are found by URL, client id, user name
- * and password, and not by the identity of an object: `options` may be a new literal in every render. The other options are read when a client is made.
+ * StrictMode, Fast Refresh and quick remounts have no effect on the connection. Rendering only
+ * reads state, so a discarded render, or one on a server, opens nothing. Effects acquire shared
+ * objects by key and release them; a released object stays for a moment (`shared.ts`). Clients are
+ * identified by URL, client id, user name and password, not by object identity: `options` may be a
+ * new literal in every render. The other options are read when a client is created.
  */
 'use client'
 
@@ -68,23 +71,28 @@ import {
 
 /** Props of {@link MqttProvider}. */
 export interface MqttProviderProps {
-  /** Where the broker is, as for `new Client()`. */
+  /** The endpoint of the broker, as for `new Client()`. */
   readonly url: Endpoint
-  /** As for `new Client()`; `firstConnect` is `'wait'` unless it is given. Default: those of the client. */
+  /**
+   * Options as for `new Client()`; `firstConnect` is `'wait'` unless given. Default: those of the
+   * client.
+   */
   readonly options?: ClientOptions | undefined
   /** The components that use the hooks. */
   readonly children?: ReactNode
 }
 
 /**
- * Connects while it is mounted. Another URL, client id, user name or password is another client; the other options are read when a client is made. A client
- * that has ended stays ended while its components are mounted: another `key` of this component mounts them again, and connects.
+ * Connects while it is mounted. A change of URL, client id, user name or password creates another
+ * client; other options are read when a client is created. A client that has ended stays ended
+ * while its components are mounted: to connect again, remount them with another `key` of this
+ * component.
  * @throws MqttError ERR_INVALID_OPTION, ERR_INVALID_URL as `new Client()`, in an effect
  */
 export function MqttProvider({ url, options, children }: MqttProviderProps): ReactElement {
   const key = dataOf([url, options?.clientId, options?.username, options?.password])
   const latest = useRef(options)
-  // Before the effects of any component below.
+  // A layout effect, so that it runs before the effects of the components below.
   useLayoutEffect(() => {
     latest.current = options
   })
@@ -93,17 +101,23 @@ export function MqttProvider({ url, options, children }: MqttProviderProps): Rea
   return createElement(Context.Provider, { value: connection }, children)
 }
 
-/** The client, for everything that has no hook; undefined until the component is mounted, and on a server. */
+/**
+ * The client, for operations without a hook; undefined until the component is mounted, and on a
+ * server.
+ */
 export function useClient(): Client | undefined {
   return useOfClient((thing) => thing?.client)
 }
 
-/** State of the client: `'idle'`, `'connecting'`, `'connected'`, `'reconnecting'`, `'disconnecting'` or `'closed'`. */
+/**
+ * State of the client: `'idle'`, `'connecting'`, `'connected'`, `'reconnecting'`, `'disconnecting'`
+ * or `'closed'`.
+ */
 export function useConnectionState(): ClientState {
   return useOfClient((thing) => thing?.client.state ?? 'idle')
 }
 
-/** Why there is no connection, as far as the client knows; undefined while there is one. */
+/** The known reason why there is no connection; undefined while there is one. */
 export function useTrouble(): Error | undefined {
   return useOfClient((thing) => thing?.trouble)
 }
@@ -120,9 +134,9 @@ const noValues: Before<LatestSnapshot<never, never>> = {
 /** Options of {@link useMessages}. */
 export interface UseMessagesOptions<Entry, Selected = Shown<Entry>>
   extends ShowOptions<Shown<Entry>, Selected> {
-  /** Maximum QoS (section 3.8.3.1). Default that of the channel, else 0. */
+  /** Maximum QoS (section 3.8.3.1). Default: that of the channel, otherwise 0. */
   readonly qos?: QoS | undefined
-  /** Messages that are kept, 1 or more. Default 100. */
+  /** Most messages kept, 1 or more. Default 100. */
   readonly limit?: number | undefined
 }
 
@@ -131,15 +145,22 @@ export interface UseSubscriptionOptions<Selected = Shown>
   extends UseMessagesOptions<Message, Selected> {}
 
 /**
- * The last `limit` messages on a Topic Filter, oldest first: a list, which has `error` where the server refused the subscription, and `isPending` until it has
- * granted it; or what `select` makes of it. Components that ask for the same messages share one subscription, and render once a frame at most.
- * @throws MqttError ERR_INVALID_OPTION for the options of showing, in the render; ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `subscription`, in an effect
+ * The last `limit` messages on a Topic Filter, oldest first, or the result of `select`. The list
+ * has `error` if the server refused the subscription or it ended with an error, and `isPending`
+ * until it is granted. Components with the same arguments share one subscription, and render at
+ * most once per frame.
+ * @throws MqttError ERR_INVALID_OPTION during the render, for invalid `select`, `equal`, `enabled`
+ * or `limit`, and for unknown options; ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `subscription`, in
+ * an effect
  */
 export function useMessages<Selected = Shown>(
   filter: string,
   options?: UseMessagesOptions<Message, Selected>,
 ): Selected
-/** The same of a channel: each with `params`, `value` and `message`, as `subscription(params)` of `mqwire/typed` hands them out. */
+/**
+ * The last messages of a channel: each with `params`, `value` and `message`, as from
+ * `subscription(params)` of `mqwire/typed`.
+ */
 export function useMessages<
   Template extends string,
   In,
@@ -207,8 +228,9 @@ export function useLatest(
 }
 
 /**
- * A function that publishes as `client.publish()` does; it stays the same. What the hook is given stands before the arguments of the function: a topic,
- * a channel, or a channel and its parameters. A message goes out also when its component has gone.
+ * Returns a stable function that publishes as `client.publish()` does. Arguments of the hook come
+ * before those of the function: a topic, a channel, or a channel and its parameters. A message is
+ * still sent after its component has unmounted.
  * @throws MqttError as `publish`; the promise rejects with it
  */
 export function usePublish(): Client['publish']
@@ -258,10 +280,14 @@ export interface UseLatestValuesOptions<
     ShowOptions<LatestSnapshot<Parameters, Value>, Selected> {}
 
 /**
- * The latest value of each topic of a channel, as `latest(params, options)` of `mqwire/typed` has them: a map that is the same one until something changes;
- * or what `select` makes of it. Its `error` is what ended the subscription; `isPending` is true until the server has granted it. Components that ask for the
- * same values share one subscription, and render once a frame at most. Parameters and options may be new literals in every render.
- * @throws MqttError ERR_INVALID_OPTION for the options of showing, in the render; ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `latest`, in an effect
+ * The latest value of each topic of a channel, as from `latest(params, options)` of `mqwire/typed`:
+ * a map that stays the same object until something changes; or the result of `select`. Its `error`
+ * is the error that ended the subscription; `isPending` is true until the server has granted or
+ * refused it. Components with the same arguments share one subscription, and render at most once
+ * per frame. Parameters and options may be new literals in every render.
+ * @throws MqttError ERR_INVALID_OPTION during the render, for invalid `select`, `equal`, `enabled`
+ * or `limit`, and for unknown options; ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `latest`, in an
+ * effect
  */
 export function useLatestValues<
   Template extends string,

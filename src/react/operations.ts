@@ -1,5 +1,5 @@
 /**
- * Hooks of operations: calls and streams, by themselves or by hand.
+ * Hooks of operations: calls and streams, started automatically or by a function.
  */
 
 import type { Client } from 'mqwire'
@@ -45,26 +45,32 @@ export interface UseCallOptions<Out, Selected = Out>
 export interface UseStreamOptions<Out, Selected = readonly Out[]>
   extends Pick<StreamOptions, 'timeout' | 'window'>,
     ShowOptions<readonly Out[], Selected> {
-  /** Answers that are kept, 1 or more. Default 100. */
+  /** Most answers kept, 1 or more. Default 100. */
   readonly limit?: number | undefined
 }
 
 /** Result of {@link useCall}. */
 export interface CallResult<Rest extends readonly unknown[], Out, Selected>
   extends Asked<Selected | undefined> {
-  /** Calls, with the arguments that the hook was not given, and gives the answer; it stays the same. A rejection that is not awaited stays silent. */
+  /**
+   * Calls with the arguments that the hook did not get, and resolves with the answer. The function
+   * is stable. An unhandled rejection is silent.
+   */
   readonly call: (...rest: Rest) => Promise<Out>
 }
 
 /** Result of {@link useStream}. */
 export interface StreamResult<Rest extends readonly unknown[], Selected> extends Asked<Selected> {
-  /** Asks for a stream, with the arguments that the hook was not given, and ends the one before; it stays the same. */
+  /**
+   * Requests a stream with the arguments that the hook did not get, and ends the previous one. The
+   * function is stable.
+   */
   readonly stream: (...rest: Rest) => void
-  /** Ends the stream; its values stay. The function stays the same. */
+  /** Ends the stream; its values stay. The function is stable. */
   readonly stop: () => void
 }
 
-/** Options behind arguments that are left out. */
+/** Options alone, without the other arguments. */
 export type OptionsAlone<Options> =
   | [options: Options]
   | [given: undefined, options: Options]
@@ -76,7 +82,7 @@ const notAsked = { data: undefined, error: undefined, isPending: false, isDone: 
 const noAnswer = beforeAnswer<unknown>(undefined)
 const noAnswers = beforeAnswer<readonly unknown[]>([])
 
-/** What is shown of an operation at first: where it is asked by itself, and where it waits. */
+/** The initial state of an operation: if it starts automatically, and if it waits. */
 function beforeAnswer<Data>(data: Data): {
   readonly now: Before<Asked<Data>>
   readonly later: Before<Asked<Data>>
@@ -94,7 +100,10 @@ interface Askable<Data, Result> extends Sharable {
 
 type AskOptions = UseCallOptions<unknown> & UseStreamOptions<unknown>
 
-/** An operation that is asked by itself once all its arguments are there, and the component wants it; and whenever `run` is called. */
+/**
+ * An operation that starts automatically if it has all its arguments and is enabled, and whenever
+ * `run` is called.
+ */
 function useAsked<Data, Asking, Result, Thing extends Askable<Data, Result>>(
   shared: Shared<Thing>,
   name: 'call' | 'stream',
@@ -178,14 +187,14 @@ function useAsked<Data, Asking, Result, Thing extends Askable<Data, Result>>(
   )
   const missing = given.indexOf(undefined)
   const latest = useLatestRef({ key, make, bound: missing < 0 ? given : given.slice(0, missing) })
-  // Behind the effect that holds it.
+  // Runs after the effect that holds the object.
   useEffect(() => {
     if (isWanted) shared.peek(key)?.begin(latest.current.bound)
   }, [shared, key, isWanted, latest])
   const run = useCallback(
     (...rest: readonly unknown[]) => {
       const { key, make, bound } = latest.current
-      // A component that is not mounted holds nothing.
+      // Without a mounted component nothing holds the object, so it is held here.
       if (shared.peek(key)?.isOver !== false)
         holdWith(
           connection,
@@ -203,10 +212,12 @@ function useAsked<Data, Asking, Result, Thing extends Askable<Data, Result>>(
 }
 
 /**
- * The answer to a call of an operation. With all its arguments it is called by itself, again when they change, and components that ask the same share the
- * answer; `{ enabled: false }` waits. Without them it is called by `call`, which takes those that are missing: the last call is shown. An operation without
- * parameters and input is called by itself when there are options, if only `{}`. What is in flight when the last component has gone is given up.
- * `select` picks of an answer what `data` is.
+ * The answer to a call of an operation. With all its arguments, the hook calls automatically, and
+ * again when they change; components with the same arguments share the answer; `{ enabled: false }`
+ * waits. Without all arguments, the returned `call` takes the missing ones, and the hook shows the
+ * last call. An operation without parameters and input is called automatically if options are
+ * given, even `{}`. A call in flight is aborted when the last component has unmounted. `select`
+ * picks `data` from an answer.
  */
 export function useCall<Template extends string, In, Request, Answer, Out>(
   operation: Operation<Template, In, Request, Answer, Out>,
@@ -239,9 +250,9 @@ export function useCall(operation: object, ...call: readonly unknown[]): unknown
 }
 
 /**
- * The last answers of a stream of an operation, oldest first; renders once a frame at most. It is asked for as in {@link useCall}: by itself with all
- * arguments, else by `stream`. The stream ends with the last component that shows it, and with `stop`.
- * `select` picks of the list what `data` is.
+ * The last answers of a stream of an operation, oldest first; renders at most once per frame. It
+ * starts as in {@link useCall}: automatically with all arguments, otherwise by `stream`. The stream
+ * ends with the last component that shows it, or by `stop`. `select` picks `data` from the list.
  */
 export function useStream<Template extends string, In, Request, Answer, Out>(
   operation: Operation<Template, In, Request, Answer, Out>,

@@ -5,7 +5,7 @@
 import { Client, type ClientOptions, type Endpoint, type Message, MqttError } from 'mqwire'
 import type { LatestEntry, LatestSnapshot } from '../typed/index.js'
 
-/** Milliseconds for which things live on that are not held. */
+/** Milliseconds that a released object is kept. */
 const linger = 300
 
 /** An object that can be shared. */
@@ -22,12 +22,18 @@ interface Entry<T> {
   timer: ReturnType<typeof setTimeout> | undefined
 }
 
-/** Things by key, each made when it is held first and disposed of when it was not held for a moment. */
+/**
+ * Objects by key, each created when first held and disposed of a moment after its last release.
+ */
 export class Shared<T extends Sharable> {
   readonly #entries = new Map<string, Entry<T>>()
   readonly #watchers = new Map<string, Set<() => void>>()
 
-  /** The thing with this key, and what lets it go. One that is over is replaced for all its holders. @throws what `make` throws: then nothing is held */
+  /**
+   * Holds the object with this key; returns it with a function that releases it. An object that is
+   * over is replaced for all its holders.
+   * @throws the error of `make`; then nothing is held
+   */
   hold(
     key: string,
     make: (changed: () => void) => T,
@@ -71,7 +77,7 @@ export class Shared<T extends Sharable> {
     }
   }
 
-  /** Replaces those that are over. */
+  /** Replaces all objects that are over. */
   renew(): void {
     for (const [key, entry] of this.#entries) this.#renew(key, entry)
   }
@@ -97,7 +103,10 @@ export class Shared<T extends Sharable> {
 /** A client that connects by itself. */
 export class ConnectingClient implements Sharable {
   readonly client: Client
-  /** Why the last attempt failed, or the connection was lost; undefined while there is one. */
+  /**
+   * The error of the last attempt, or of the lost connection; undefined while there is a
+   * connection.
+   */
   trouble: Error | undefined
 
   constructor(url: Endpoint, options: ClientOptions | undefined, changed: () => void) {
@@ -128,11 +137,13 @@ export interface Shown<Entry = Message> extends ReadonlyArray<Entry> {
   readonly messages: readonly Entry[]
   /** Why the server refused the subscription, or the error that ended it. */
   readonly error: Error | undefined
-  /** True until the server has granted the subscription, or refused it; false while it is not enabled. */
+  /**
+   * True until the server has granted or refused the subscription; false while it is not enabled.
+   */
   readonly isPending: boolean
 }
 
-/** A list with what is said of it. */
+/** A list with its `error` and `isPending`. */
 export function shownOf<Entry>(
   entries: readonly Entry[],
   error: Error | undefined,
@@ -159,7 +170,7 @@ class Frames {
       this.#asked = false
       if (!this.#isOver) this.#show()
     }
-    // Without drawing there are no frames.
+    // Outside of browsers there are no animation frames.
     if (typeof requestAnimationFrame === 'function') requestAnimationFrame(show)
     else setTimeout(show, 16)
   }
@@ -186,7 +197,7 @@ export class Feed implements Sharable {
   #fresh: unknown[] = []
   readonly #frames: Frames
 
-  /** @param before shown until something comes in */
+  /** @param before shown until a message arrives */
   constructor(
     client: Client,
     source: Source<unknown>,
@@ -257,7 +268,7 @@ export class Values implements Sharable {
     this.shown = before.isPending ? before : valuesOf(before, true)
     this.#frames = new Frames(() => {
       const now = latest.getSnapshot()
-      // A message may be here before the grant: then there is something to show.
+      // A message may arrive before the grant, and is shown then.
       if (now.isPending && now.size === 0) return
       this.shown = now
       changed()
@@ -283,22 +294,22 @@ export function valuesOf<Parameters, Value>(
   return Object.assign(new Map(before), { error: undefined, isPending })
 }
 
-/** What an operation has to show: replaced, never changed. */
+/** The state of an operation that is shown: replaced, never changed. */
 export interface Asked<Data> {
-  /** The latest answer: stays until there is another. */
+  /** The latest answer; stays until there is another one. */
   readonly data: Data
-  /** Why the last call or stream failed. */
+  /** The error of the last call or stream. */
   readonly error: Error | undefined
-  /** True while a call has no answer, or a stream not the first one. */
+  /** True while a call has no answer, or a stream no first answer. */
   readonly isPending: boolean
-  /** True when the stream has ended; of calls, when the answer is there. */
+  /** True when the stream has ended, or the call has its answer. */
   readonly isDone: boolean
 }
 
-/** Asks with these arguments. The signal is in their options. */
+/** Starts a call or stream with these arguments. The signal goes into their options. */
 export type Ask<Result> = (call: readonly unknown[], signal: AbortSignal) => Result
 
-/** What is asked of an operation, one after the other: the last one is shown. */
+/** Calls or streams of an operation, of which the last one is shown. */
 abstract class Asking<Data, Result, Run> implements Sharable {
   /** The state that components see. */
   shown: Asked<Data>
@@ -306,7 +317,7 @@ abstract class Asking<Data, Result, Run> implements Sharable {
   readonly #changed: () => void
   protected readonly ask: Ask<Result>
   protected readonly abort = new AbortController()
-  /** How often something was asked. */
+  /** Number of calls or streams started so far. */
   protected count = 0
 
   constructor(client: Client, ask: Ask<Result>, changed: () => void, before: Asked<Data>) {
@@ -316,7 +327,7 @@ abstract class Asking<Data, Result, Run> implements Sharable {
     this.ask = ask
   }
 
-  /** Asks, unless that was done and has not failed. */
+  /** Starts, unless it has been started and has not failed. */
   begin(call: readonly unknown[]): void {
     if (this.count === 0 || (this.shown.error !== undefined && !this.shown.isPending))
       this.run(call)
@@ -343,7 +354,7 @@ abstract class Asking<Data, Result, Run> implements Sharable {
   }
 }
 
-/** Calls. Each promise settles with its own answer. */
+/** Calls of an operation. Each promise settles with its own answer. */
 export class Calls extends Asking<unknown, Promise<unknown>, Promise<unknown>> {
   run(call: readonly unknown[]): Promise<unknown> {
     const number = this.started()
@@ -351,7 +362,7 @@ export class Calls extends Asking<unknown, Promise<unknown>, Promise<unknown>> {
     const settle = (shown: Partial<Asked<unknown>>): void => {
       if (number === this.count) this.show({ ...shown, isPending: false })
     }
-    // Both ends are handled here, so that it need not be awaited.
+    // Both outcomes are handled here, so that the promise need not be awaited.
     asked.then(
       (data) => settle({ data, isDone: true }),
       (error: Error) => settle({ error }),
@@ -360,7 +371,7 @@ export class Calls extends Asking<unknown, Promise<unknown>, Promise<unknown>> {
   }
 }
 
-/** Streams of answers, of which the last ones are kept. A new one ends the one before. */
+/** Streams of answers, of which the last ones are kept. A new stream ends the previous one. */
 export class Streams extends Asking<readonly unknown[], AsyncIterableIterator<unknown>, void> {
   readonly #limit: number
   #iterator: AsyncIterableIterator<unknown> | undefined
@@ -431,7 +442,7 @@ export class Streams extends Asking<readonly unknown[], AsyncIterableIterator<un
 const ids = new WeakMap<object, number>()
 let lastId = 0
 
-/** A number that stands for an object, the same one each time. */
+/** A number that identifies an object. */
 export function idOf(thing: object): number {
   const id = ids.get(thing) ?? ++lastId
   ids.set(thing, id)
@@ -439,8 +450,10 @@ export function idOf(thing: object): number {
 }
 
 /**
- * Data as a text, so that what differs has another one; what is given as undefined is not what is left out. Functions count as one, and so do objects of
- * classes unless `whole`: they may be new in every render. Of what is `whole`, as a value that is sent, they count by their own fields.
+ * A text that identifies data: different data give different texts, and undefined fields differ
+ * from absent ones. All functions count as equal, because they may be new in every render; so do
+ * instances of a class, unless `whole` (for values that are sent): then they are compared by their
+ * own fields.
  */
 export function dataOf(
   given: unknown,
@@ -452,7 +465,7 @@ export function dataOf(
   if (typeof given === 'function') return 'function'
   if (typeof given !== 'object' || given === null)
     return Object.is(given, -0) ? '-0' : String(given)
-  // An object that holds itself.
+  // A circular reference.
   const above = around.get(given)
   if (above !== undefined) return `^${above}`
   around.set(given, around.size)
@@ -480,7 +493,7 @@ function objectText(given: object, whole: boolean, inner: (value: unknown) => st
 }
 
 const optionNames = ['select', 'equal', 'enabled', 'limit', 'expire', 'qos', 'timeout', 'window']
-/** What some of them must be; the others are checked where they are used. */
+/** Types of some options; the others are checked where they are used. */
 const kinds: Readonly<Record<string, string>> = {
   select: 'function',
   equal: 'function',
@@ -516,8 +529,9 @@ function assertOptions(options: unknown, names: readonly string[]): void {
 }
 
 /**
- * What a hook was given, apart: as many arguments as `most` says, and the options behind them. Options may stand in the place of parameters that are
- * left out, as long as no name in them is one of a parameter. `own`: the options that the hook has besides those of showing.
+ * Splits the arguments of a hook: at most `most` arguments, and the options after them. Options may
+ * take the place of omitted parameters if none of their names is that of a parameter. `own`: the
+ * options of the hook besides `select`, `equal` and `enabled`.
  *
  * @throws MqttError ERR_INVALID_OPTION
  */
@@ -542,7 +556,7 @@ export function apart<Options>(
   return { given: given.slice(0, call.length), options: options as Partial<Options> }
 }
 
-/** Parameters by name, also those that an object has of its class: as `mqwire/typed` reads them. */
+/** Parameters by name, including those inherited from a class, as `mqwire/typed` reads them. */
 function named(parameters: readonly string[], params: unknown): unknown {
   if (Array.isArray(params)) return Array.from(params, (each) => named(parameters, each))
   if (Object.prototype.toString.call(params) !== '[object Object]') return params
@@ -551,7 +565,7 @@ function named(parameters: readonly string[], params: unknown): unknown {
   return { ...given, ...Object.fromEntries(inherited.map((name) => [name, given[name]])) }
 }
 
-/** Aborts with either of them. */
+/** A signal that aborts with either of the two. */
 export function either(one: AbortSignal, other: AbortSignal | undefined): AbortSignal {
   if (other === undefined) return one
   const both = new AbortController()

@@ -48,8 +48,8 @@ export const hold = ({ key, url, latest }: Wanted) => {
 }
 
 /**
- * Holds a client and objects derived from it while a component is mounted. @throws what `make`
- * throws; then nothing is held
+ * Holds a client and objects derived from it while a component is mounted.
+ * @throws what `make` throws; then nothing is held
  */
 export function holdWith<T extends Sharable>(
   connection: Wanted,
@@ -75,7 +75,7 @@ export function holdWith<T extends Sharable>(
   }
 }
 
-/** Something of the client, watched. */
+/** A value read from the client, updated when it changes. */
 export function useOfClient<Value>(read: (thing: ConnectingClient | undefined) => Value): Value {
   const connection = useConnection()
   const subscribe = useCallback(
@@ -108,13 +108,16 @@ export interface ShowOptions<Given, Selected = Given> {
    * and during renders. Default: everything.
    */
   readonly select?: ((given: Given) => Selected) | undefined
-  /** True where two selected values are the same, as for lists and objects that `select` makes. Default `Object.is`. */
+  /**
+   * Compares two selected values; needed for lists and objects that `select` creates. Default
+   * `Object.is`.
+   */
   readonly equal?: ((one: Selected, other: Selected) => boolean) | undefined
   /** False: nothing is requested, and what was shown stays. Default true. */
   readonly enabled?: boolean | undefined
 }
 
-/** What is shown before there is anything: while it is asked for, and while it is not enabled. */
+/** The state shown before there is any: while it is requested, and while it is not enabled. */
 export interface Before<State> {
   readonly asked: State
   readonly idle: State

@@ -1,5 +1,6 @@
 /**
- * `mqwire/testing`: doubles for testing programs that use mqwire, without a network and without waiting.
+ * `mqwire/testing`: doubles for testing programs that use mqwire, without a network and without
+ * waiting.
  *
  * @module
  */
@@ -26,8 +27,10 @@ export {
 } from './virtual-world.js'
 
 /**
- * What the option `platform` of `connect` and `new Client` takes: their time is that of the clock, and every random number (client identifiers, the
- * jitter of reconnects) follows from `seed`, a whole number from 0 to 4,294,967,295, by default 1. It has no transport: endpoints give their own, such as
- * `{ url: 'mqtt://broker', transport: broker.dial }` with a `MemoryBroker` on the same clock. {@link VirtualWorld} does all that by itself.
+ * Creates a value for the option `platform` of `connect` and `new Client`. Clients then use the
+ * time of `clock`, and every random number (client identifiers, the jitter of reconnects) derives
+ * from `seed`: a whole number from 0 to 4,294,967,295, default 1. The platform has no transport:
+ * endpoints must have their own, such as `{ url: 'mqtt://broker', transport: broker.dial }` with a
+ * `MemoryBroker` on the same clock. {@link VirtualWorld} does all this for you.
  */
 export const virtualPlatform: (clock: VirtualClock, seed?: number) => VirtualPlatform = platformOn

@@ -1,17 +1,17 @@
 /**
- * The clock of a virtual world: timers that are due run by themselves; only advancing the time must
- * be requested.
+ * The clock of a virtual world: due timers run automatically; only advancing the time must be
+ * requested.
  *
- * A program can therefore await whatever takes no time, as it does outside of tests. No two runs
- * overlap, because time would go back.
+ * A program can therefore await anything that takes no time, as outside of tests. Two runs must
+ * never overlap, because time would go back.
  */
 import { VirtualClock } from './virtual-clock.js'
 
-/** A virtual clock that runs timers that are due in tasks of their own, without being asked. */
+/** A virtual clock that runs due timers automatically, in tasks of their own. */
 export class LiveClock extends VirtualClock {
-  /** Fulfils when those that were asked for so far are over. */
+  /** Settles when all runs requested so far have ended. */
   #last: Promise<void> = Promise.resolve()
-  /** Runs that are under way, or wait for it. */
+  /** Number of runs in progress or waiting. */
   #runs = 0
 
   override setTimer(callback: () => void, delay: number): () => void {
@@ -41,14 +41,14 @@ export class LiveClock extends VirtualClock {
     this.#wake()
   }
 
-  /** Runs what is due, unless a run is under way, which does. */
+  /** Runs due timers, unless a run in progress will. */
   #wake(): void {
     if (this.#runs > 0 || this.next === undefined || this.next > this.now()) return
     this.advance(0).catch(thrown)
   }
 }
 
-/** What a timer throws cannot be caught: as with the platform's timers. */
+/** Throws the error of a timer uncaught, as the platform's timers do. */
 function thrown(error: unknown): void {
   queueMicrotask(() => {
     throw error

@@ -1,29 +1,31 @@
 /**
- * The network of a virtual world: each client has a way to the broker of its own, which can be cut and mended.
+ * The network of a virtual world: each client has its own route to the broker, which can be cut and
+ * restored.
  *
- * Nothing takes time here: the broker's streams in memory run on the clock of the world. It must never deliver anything from inside `open()` or
- * `write()`, and what a silent cut has swallowed never comes.
+ * Nothing takes time here: the broker's in-memory streams run on the clock of the world. It must
+ * never deliver anything from inside `open()` or `write()`, and data lost in a silent cut must
+ * never arrive later.
  */
 import { deferred, onAbort } from '../common/abort.js'
 import { refuse } from '../transport/sink-holder.js'
 import type { Dial, Sink, Transport } from '../transport/transport.js'
 
-/** Something that is not connected at the moment. */
+/** An active cut. */
 interface Cut {
-  /** Whose way it is; undefined for everybody's. */
+  /** Identifier of the client that is cut; undefined for all clients. */
   readonly clientId: string | undefined
   readonly silently: boolean
   readonly mended: Promise<void>
 }
 
-/** A client's way to the broker. */
+/** A client's route to the broker. */
 export interface Way {
-  /** The client's, as it is now; undefined, or empty, while it has none. */
+  /** The current client identifier; undefined or empty while there is none. */
   readonly clientId: string | undefined
   readonly links: Set<Link>
 }
 
-/** The ways of all clients. */
+/** The routes of all clients. */
 export class Network {
   readonly #dial: Dial
   readonly #ways: Way[] = []
@@ -34,13 +36,13 @@ export class Network {
     this.#dial = dial
   }
 
-  /** Client identifiers that were seen so far. */
+  /** The client identifiers of all routes. */
   get clientIds(): string[] {
     return this.#ways.flatMap(({ clientId }) => clientId || [])
   }
 
   /**
-   * Adds a link for a client; returns its dial function. `clientId` is called whenever it is
+   * Adds a route for a client; returns its dial function. `clientId` is called whenever it is
    * needed.
    */
   add(clientId: () => string | undefined): Dial {
@@ -55,7 +57,7 @@ export class Network {
       for (let cut = this.#cutOf(way); cut !== undefined; cut = this.#cutOf(way))
         await passable(cut, options.signal)
       const link = new Link(await this.#dial(target, options), way.links)
-      // Dialling takes no time, but a moment.
+      // Dialling takes no virtual time but is asynchronous: a cut may have begun meanwhile.
       const cut = this.#cutOf(way)
       if (cut !== undefined) link.cut(cut.silently)
       return link
@@ -84,7 +86,9 @@ function isOf(way: Way, cut: Cut): boolean {
   return cut.clientId === undefined || cut.clientId === way.clientId
 }
 
-/** Fulfils when a silent cut is mended; rejects for a noticed one, and with the signal's reason. */
+/**
+ * Fulfils when a silent cut is undone; rejects for a cut with notice, and with the signal's reason.
+ */
 async function passable({ silently, mended }: Cut, signal: AbortSignal): Promise<void> {
   if (!silently)
     throw Object.assign(new Error('the network cannot be reached: its link is cut'), {
@@ -102,7 +106,7 @@ async function passable({ silently, mended }: Cut, signal: AbortSignal): Promise
 /** A stream that can be cut, with or without notice to its ends. */
 class Link implements Transport {
   readonly #inner: Transport
-  /** Those that are open. */
+  /** The open links of the route. */
   readonly #links: Set<Link>
   #sink: Sink | undefined
   #silent = false
@@ -132,7 +136,7 @@ class Link implements Transport {
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean {
     if (!this.#silent) return this.#inner.write(bytes, written)
     if (this.#over || this.#closing) return refuse(written)
-    // Like the buffers of a kernel that is never drained.
+    // Data is accepted and lost, as by a kernel buffer that is never sent.
     if (written !== undefined) queueMicrotask(written)
     return true
   }
@@ -150,7 +154,7 @@ class Link implements Transport {
     else this.#inner.destroy(cause)
   }
 
-  /** Carries nothing from now on. Silently: neither end is notified. */
+  /** Stops transferring data. With `silently`, neither end is notified. */
   cut(silently: boolean): void {
     if (!silently) return this.destroy(new Error('the link was cut'))
     this.#silent = true

@@ -1,7 +1,8 @@
 /**
- * `mqwire/testing` in Node: the same, and a `MemoryBroker` that can listen.
+ * `mqwire/testing` in Node: adds a `MemoryBroker` that can listen.
  *
- * It may assume the sockets of Node. Nothing else of the doubles differs, and no other file here may import a transport of Node.
+ * It may use the sockets of Node. Everything else is the same as in browsers, and no other file of
+ * this folder may import a Node transport.
  */
 import { MqttError } from '../errors.js'
 import { checkNames } from '../transport/names.js'
@@ -22,7 +23,7 @@ import { checkInteger, checkType } from './broker/common/check.js'
 
 export * from './index.js'
 
-/** How long clients may take to read the goodbye of a broker that closes, in milliseconds. */
+/** Milliseconds that clients have to read the DISCONNECT of a closing broker. */
 const patience = 500
 
 /** See {@link PortableBroker}. */
@@ -48,7 +49,7 @@ export class MemoryBroker extends PortableBroker {
   override async close(): Promise<void> {
     void super.close()
     if (this.#served.size === 0) return
-    // New clients are turned away meanwhile; those that do not answer the goodbye are cut.
+    // New clients are refused meanwhile; clients that have not closed their stream by then are cut.
     await Promise.race([
       insideOf(this).idle(),
       new Promise((resolve) => setTimeout(resolve, patience)),

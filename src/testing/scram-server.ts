@@ -1,23 +1,25 @@
 /**
- * The server's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), for the in-memory broker and for tests of clients.
+ * The server side of SCRAM-SHA-256 (RFC 5802, RFC 7677), for the in-memory broker and for tests of
+ * clients.
  *
- * It shares nothing with the client's side, so that the two cannot agree on a mistake. An unknown user is refused no later and no sooner than one with
- * a wrong password. A double for tests: passwords are given as they are, after SASLprep, and keys are derived for every exchange.
+ * It shares no code with the client side, so that the two cannot share a mistake. Refusing an
+ * unknown user takes as long as refusing a wrong password. For tests only: passwords are plain
+ * text, after SASLprep, and keys are derived for every exchange.
  */
 import { MqttError } from '../errors.js'
 import type { Bytes } from '../wire/packets.js'
 import type { BrokerAuthMethod, BrokerAuthStep } from './broker/common/options.js'
 
-/** Gives the password of a user, or undefined for one that there is not. */
+/** Returns the password of a user; undefined if the user does not exist. */
 export type ScramLookup = (username: string) => string | undefined | Promise<string | undefined>
 
-/** Options of {@link scramServer}, above all for exchanges that repeat. */
+/** Options of {@link scramServer}; `salt` and `nonce` make exchanges repeatable. */
 export interface ScramServerOptions {
   /** PBKDF2 rounds. Default 4,096. */
   readonly iterations?: number | undefined
   /** Default: 16 random bytes for each exchange. */
   readonly salt?: Uint8Array | undefined
-  /** The server's part of the nonce. Default: 18 random bytes in base64. */
+  /** Returns the server's part of the nonce. Default: 18 random bytes in base64. */
   readonly nonce?: (() => string) | undefined
 }
 
@@ -27,7 +29,7 @@ interface Exchange {
   /** client-first-message-bare and server-first-message. */
   readonly opening: string
   readonly keys: { readonly stored: Bytes; readonly server: Bytes }
-  /** Whether there is such a user. */
+  /** Whether the user exists. */
   readonly known: boolean
 }
 
@@ -36,7 +38,10 @@ const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 const note = 'scram-sha-256'
 
-/** Makes the server's side, a value for the broker option `auth`: `{ 'SCRAM-SHA-256': scramServer(lookup) }`. Refuses with 0x87. */
+/**
+ * Creates the server side, a value for the broker option `auth`: `{ 'SCRAM-SHA-256':
+ * scramServer(lookup) }`. Refuses with 0x87.
+ */
 export function scramServer(
   lookup: ScramLookup,
   options: ScramServerOptions = {},
@@ -113,7 +118,7 @@ function refused(why: string): never {
   throw new MqttError('ERR_AUTH_FAILED', `SCRAM-SHA-256: ${why}`, { reasonCode: 0x87 })
 }
 
-/** Empty, which is no message, for what is no text. */
+/** The data as text; empty, which is no valid message, if it is not UTF-8. */
 function textOf(data: Uint8Array | undefined): string {
   try {
     return strict.decode(data)
@@ -122,7 +127,7 @@ function textOf(data: Uint8Array | undefined): string {
   }
 }
 
-/** The user's name, or undefined when it holds `=` for anything but `=` and `,`. */
+/** The user name without escapes; undefined when it has a `=` that escapes neither `=` nor `,`. */
 function unescaped(name: string | undefined): string | undefined {
   if (name === undefined || /=(?!2C|3D)/u.test(name)) return undefined
   return name.replaceAll('=2C', ',').replaceAll('=3D', '=')

@@ -2,8 +2,7 @@
  * The other end of a connection, controlled by a test: it shows received data and sends packets or
  * raw bytes.
  *
- * Nothing is answered by itself, except with what `answer` was given. It decodes with
- * `mqwire/wire`, as a server.
+ * It answers nothing by itself, unless `answer` is set. It decodes with `mqwire/wire`, as a server.
  */
 import type { Sink, Transport } from '../transport/transport.js'
 import { Decoder } from '../wire/decode.js'
@@ -19,15 +18,15 @@ export interface PeerEnd {
   readonly cause: unknown
 }
 
-/** A server in the hands of a test. */
+/** A server controlled by a test. */
 export class ScriptedPeer implements Sink {
-  /** Everything that came in, oldest first. */
+  /** All received packets, oldest first. */
   readonly received: ClientPacket[] = []
   /** All received bytes. */
   readonly bytes: number[] = []
   /** Set when the stream ended. */
   ended: PeerEnd | undefined
-  /** Answers what comes in from now on. */
+  /** Answers packets received from now on. Default: none. */
   answer: Answer | undefined
   readonly #transport: Transport
   readonly #version: ProtocolVersion
@@ -42,14 +41,14 @@ export class ScriptedPeer implements Sink {
     transport.open(this)
   }
 
-  /** Packets of one type that came in. */
+  /** Received packets of one type. */
   all<T extends ClientPacket['type']>(type: T): Extract<ClientPacket, { type: T }>[] {
     return this.received.filter(
       (packet): packet is Extract<ClientPacket, { type: T }> => packet.type === type,
     )
   }
 
-  /** The packet of this type that came in last. @throws Error when none came */
+  /** The last received packet of this type. @throws Error if there is none */
   last<T extends ClientPacket['type']>(type: T): Extract<ClientPacket, { type: T }> {
     const packet = this.all(type).at(-1)
     if (packet === undefined)
@@ -98,7 +97,7 @@ export class ScriptedPeer implements Sink {
   }
 
   drain(): void {
-    // Tests send little: what the transport queues is its affair.
+    // Backpressure is ignored, because tests send little.
   }
 
   closed(cause: unknown): void {

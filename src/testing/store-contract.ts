@@ -7,13 +7,13 @@
  */
 import type { Store, StoreEntry, StoreOperation, StoreRange } from '../store/base/store.js'
 
-/** One rule, seen to hold or not. */
+/** A test of one rule. */
 export interface StoreContractCase {
   /** The rule, for the title of a test. */
   readonly name: string
   /**
-   * Resolves when the store keeps the rule, otherwise rejects with an error that says what
-   * happened.
+   * Resolves when the store follows the rule, otherwise rejects with an error that describes the
+   * failure.
    */
   run(): Promise<void>
 }
@@ -25,7 +25,9 @@ export interface StoreContractOptions {
    * across `close()` is not tested.
    */
   readonly reopen?: (() => Promise<Store>) | undefined
-  /** How many entries the largest case has, 1,000 or more. Default 65,535, as many as there are packet identifiers. */
+  /**
+   * Entries of the largest case, 1,000 or more. Default 65,535, the number of packet identifiers.
+   */
   readonly entries?: number | undefined
 }
 

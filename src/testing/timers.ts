@@ -1,11 +1,12 @@
 /**
- * Timers of a virtual clock, earliest first, in a binary heap. It runs nothing and has no time.
+ * Timers of a virtual clock, earliest first, in a binary heap. It calls no timers and has no
+ * current time.
  */
 
 /** A timer that has not run, or was cancelled. */
 export interface Timer {
   readonly at: number
-  /** Rises with each timer: of several at one time the one that was set first runs first. */
+  /** Increases with each timer: of timers due at the same time, the one set first runs first. */
   readonly order: number
   /** Undefined once it has run, or was cancelled. */
   callback: (() => void) | undefined
@@ -15,7 +16,10 @@ function isBefore(one: Timer, other: Timer): boolean {
   return one.at < other.at || (one.at === other.at && one.order < other.order)
 }
 
-/** Timers, the earliest on top: a binary heap. Cancelled ones stay in it until they are on top, or are more than the others. */
+/**
+ * A binary heap of timers, the earliest on top. Cancelled timers stay in it until they reach the
+ * top or outnumber the others.
+ */
 export class Timers {
   live = 0
   #heap: Timer[] = []
@@ -77,5 +81,5 @@ export class Timers {
   }
 }
 
-/** Cancelled timers that may stay among few others. */
+/** Number of cancelled timers that may stay, however few others there are. */
 const leastSweep = 64

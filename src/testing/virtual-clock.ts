@@ -13,12 +13,12 @@ export class VirtualClock {
   #order = 0
   readonly #timers = new Timers()
 
-  /** The time. */
+  /** The current time in milliseconds. */
   now(): number {
     return this.#now
   }
 
-  /** Timers that have not run. */
+  /** Number of timers that are set and have not run. */
   get pending(): number {
     return this.#timers.live
   }
@@ -29,8 +29,8 @@ export class VirtualClock {
   }
 
   /**
-   * Calls back once, `delay` milliseconds from now; returns a function that cancels it. Fits
-   * `schedule` of the memory transport.
+   * Calls back once, `delay` milliseconds from now; returns a function that cancels it. Can be used
+   * as `schedule` of the memory transport.
    */
   setTimer(callback: () => void, delay: number): () => void {
     const timer: Timer = { at: this.#now + Math.max(0, delay), order: ++this.#order, callback }
@@ -39,17 +39,18 @@ export class VirtualClock {
   }
 
   /**
-   * Runs everything that is due, and what becomes due thereby, until nothing is left and every
-   * promise has had its turn.
+   * Runs all due timers, including those that become due thereby, and lets all queued microtasks
+   * run.
    */
   async settle(): Promise<void> {
     await this.advance(0)
   }
 
   /**
-   * Lets time pass: runs every timer that falls into it, at its own time. One call at a time.
+   * Advances the time and runs each timer at its own time. Calls must not overlap.
    *
-   * Rejects with `ERR_INVALID_OPTION` unless the duration is a number of milliseconds from 0 to 2^53 - 1, and with what a timer has thrown.
+   * Rejects with `ERR_INVALID_OPTION` unless the duration is a number of milliseconds from 0 to
+   * 2^53 - 1, and with the error that a timer throws.
    */
   async advance(duration: number): Promise<void> {
     checkDuration('duration', duration)
@@ -65,16 +66,18 @@ export class VirtualClock {
   }
 
   /**
-   * Time passes without any timer running, as when a machine sleeps: they are all late afterwards.
+   * Advances the time without running timers, as when a machine sleeps. Timers that became due run
+   * late.
    *
-   * @throws MqttError ERR_INVALID_OPTION unless the duration is a number of milliseconds from 0 to 2^53 - 1
+   * @throws MqttError ERR_INVALID_OPTION unless the duration is a number of milliseconds from 0 to
+   * 2^53 - 1
    */
   jump(duration: number): void {
     checkDuration('duration', duration)
     this.#now += duration
   }
 
-  /** The next timer, if it runs by then. */
+  /** The next timer, if it is due by `until`. */
   #dueBy(until: number): Timer | undefined {
     const { first } = this.#timers
     return first === undefined || first.at > until ? undefined : first
@@ -84,7 +87,7 @@ export class VirtualClock {
 /** Fulfils when all microtasks that are queued, and those that they queue, have run. */
 function microtasks(): Promise<void> {
   return new Promise((resolve) => {
-    // Some test environments take it away.
+    // Some test environments remove MessageChannel.
     if (globalThis.MessageChannel === undefined) return void setTimeout(resolve)
     const { port1, port2 } = new MessageChannel()
     port1.onmessage = () => {

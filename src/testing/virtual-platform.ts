@@ -1,5 +1,6 @@
 /**
- * A platform for clients under test: time from a virtual clock, repeatable randomness, and no transport but those that the test passes in.
+ * A platform for clients under test: time from a virtual clock, repeatable random numbers, and no
+ * transport of its own.
  */
 
 import { openKeeper } from '../client/durable/keeper.js'
@@ -7,7 +8,7 @@ import type { Platform } from '../client/platform.js'
 import { Reads } from '../common/reads.js'
 import type { VirtualClock } from './virtual-clock.js'
 
-/** Makes a platform. `seed` decides every random number. */
+/** Creates a platform. Every random number derives from `seed`. */
 export function virtualPlatform(clock: VirtualClock, seed = 1): Platform {
   let state = seed >>> 0 || 1
   return {

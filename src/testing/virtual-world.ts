@@ -1,8 +1,11 @@
 /**
- * A world for tests: clients and a broker on one virtual clock, with links between them that can be cut. An hour passes in milliseconds.
+ * Clients and a broker on one virtual clock, connected by links that tests can cut. A virtual hour
+ * takes milliseconds.
  *
- * What a program under test takes from outside (`connect`, `Client`, `sleep`, `now`) has the form of the real thing. No process is kept alive, and no
- * timer of the platform is used where there are channels. It must never be part of a bundle that does not import it.
+ * The replacements for a program under test (`connect`, `Client`, `sleep`, `now`) have the
+ * signatures of the originals. It does not keep the process alive, and uses no timer of the
+ * platform where `MessageChannel` exists. It must never be part of a bundle that does not import
+ * it.
  */
 
 import { BaseClient, connectWith } from '../client/client.js'
@@ -22,50 +25,71 @@ import { virtualPlatform } from './virtual-platform.js'
 
 /** Options of `new VirtualWorld()`. Everything has a default. */
 export interface VirtualWorldOptions {
-  /** Options of the broker, but for its clock, which is that of the world. Default: none. */
+  /** Options of the broker, except its clock, which is that of the world. Default: none. */
   readonly broker?: Omit<MemoryBrokerOptions, 'clock'> | undefined
-  /** Decides every random number of the clients, such as the jitter of reconnects: 0 to 4,294,967,295. Default 1: every run is the same. */
+  /**
+   * Seed of all random numbers of the clients, such as the jitter of reconnects: 0 to
+   * 4,294,967,295. Default 1: every run is the same.
+   */
   readonly seed?: number | undefined
-  /** The calendar's time at the start: a Date, or epoch milliseconds. Default 0: 1 January 1970, UTC. See {@link VirtualWorld.now}. */
+  /**
+   * Date and time at the start: a Date, or epoch milliseconds. Default 0: 1 January 1970, UTC. See
+   * {@link VirtualWorld.now}.
+   */
   readonly date?: Date | number | undefined
 }
 
 /** How {@link VirtualWorld.cut} cuts. */
 export interface CutOptions {
-  /** True: neither end is notified, as where radio contact is lost; keep-alive has to find out. Default false: both ends notice at once. */
+  /**
+   * True: neither end is notified, as when radio contact is lost; only keep-alive detects the cut.
+   * Default false: both ends are notified immediately.
+   */
   readonly silently?: boolean | undefined
 }
 
 /** How {@link VirtualWorld.sleep} sleeps. */
 export interface SleepOptions {
-  /** Wakes the sleeper, with `ERR_ABORTED`. Default: none. */
+  /** Ends the sleep: it rejects with `ERR_ABORTED`. Default: none. */
   readonly signal?: AbortSignal | undefined
 }
 
 /**
- * Clients and a broker on one virtual clock. What takes no time happens by itself: await `connect`, `publish` and `subscribe` as ever. What takes
- * time (keep-alive, reconnect delays, message and session expiry, will delay, timeouts, `sleep`) happens in {@link pass} and {@link until}, each thing
- * at its own time, and promises settle in between. `await using` closes it at the end of the block.
+ * Clients and a broker on one virtual clock. Operations that take no time complete by themselves:
+ * await `connect`, `publish` and `subscribe` as usual. Everything that takes time (keep-alive,
+ * reconnect delays, message and session expiry, will delay, timeouts, `sleep`) happens during
+ * {@link pass} and {@link until}, each timer at its own time, and promises settle in between.
+ * `await using` closes it at the end of the block.
  *
- * Timers of the platform (`setTimeout`, `AbortSignal.timeout`) know nothing of this clock: give the program under test `sleep` and `now` too, or move
- * fake timers along. What goes on outside of the world, such as reading a file, takes no time of it: let it end first.
+ * Timers of the platform (`setTimeout`, `AbortSignal.timeout`) do not use this clock: pass `sleep`
+ * and `now` to the program under test too, or advance fake timers in step. Work outside of the
+ * world, such as reading a file, takes no virtual time: await it before advancing the clock.
  */
 export class VirtualWorld {
-  /** The clock of everything here. Further brokers take it as their `clock`; `setTimer` sets a timer; `pending` counts the timers that are set. */
+  /**
+   * The clock of clients and broker. Use it as `clock` of further brokers; `setTimer` sets a timer;
+   * `pending` is the number of timers that are set.
+   */
   readonly clock: VirtualClock
 
-  /** The broker that every URL leads to. An endpoint with a `transport` of its own goes there instead: `{ url, transport: another.dial }`. */
+  /**
+   * The broker for every URL. An endpoint with its own `transport` uses that instead: `{ url,
+   * transport: another.dial }`.
+   */
   readonly broker: MemoryBroker
 
-  /** As `Client` of `mqwire`, in this world: what it makes may stand wherever a `Client` is wanted. Throws as that does. May be passed on alone. */
+  /**
+   * As `Client` of `mqwire`, in this world. Instances can be used wherever a `Client` is expected.
+   * Throws as `Client` does. Works when passed on alone.
+   */
   readonly Client: new (
     endpoints: Endpoint | readonly Endpoint[],
     options?: ClientOptions,
   ) => BaseClient
 
   /**
-   * As `connect` of `mqwire`, in this world: any URL of any scheme leads to the broker. Rejects as that does. May be passed on alone:
-   * `startService({ connect: world.connect })`.
+   * As `connect` of `mqwire`, in this world: any URL of any scheme reaches the broker. Rejects as
+   * `connect` does. Works when passed on alone: `startService({ connect: world.connect })`.
    */
   readonly connect: (
     endpoints: Endpoint | readonly Endpoint[],
@@ -73,15 +97,19 @@ export class VirtualWorld {
   ) => Promise<BaseClient>
 
   /**
-   * As `setTimeout` of `node:timers/promises`, in this world: fulfils with `value` after `delay` milliseconds (at least 0, below 2^53). Rejects with
-   * `ERR_ABORTED`, an AbortError, when the signal aborts, and with `ERR_INVALID_OPTION`. May be passed on alone.
+   * As `setTimeout` of `node:timers/promises`, in this world: fulfils with `value` after `delay`
+   * milliseconds (at least 0, below 2^53). Rejects with `ERR_ABORTED`, an AbortError, when the
+   * signal aborts, and with `ERR_INVALID_OPTION`. Works when passed on alone.
    */
   readonly sleep: <T = void>(delay: number, value?: T, options?: SleepOptions) => Promise<T>
 
-  /** As `Date.now`, in this world: epoch milliseconds, beginning at the option `date`. May be passed on alone. */
+  /**
+   * As `Date.now`, in this world: epoch milliseconds, starting at the option `date`. Works when
+   * passed on alone.
+   */
   readonly now: () => number
 
-  /** Those that have not ended. */
+  /** Clients that have not ended. */
   readonly #clients = new Set<BaseClient>()
   #made = 0
   readonly #network: Network
@@ -103,21 +131,22 @@ export class VirtualWorld {
   }
 
   /**
-   * Lets time pass, in milliseconds of this world: everything that falls into it happens at its own time. Fulfils when it has passed. A call while
-   * another one is under way follows it.
+   * Advances the time by `duration` virtual milliseconds and runs each timer at its own time.
+   * Fulfils when the time has passed. Concurrent calls run one after the other.
    *
-   * Rejects with `ERR_INVALID_OPTION` unless the duration is at least 0 and below 2^53, and with what a timer has thrown.
+   * Rejects with `ERR_INVALID_OPTION` unless the duration is at least 0 and below 2^53, and with
+   * the error that a timer throws.
    */
   async pass(duration: number): Promise<void> {
     await this.clock.advance(duration)
   }
 
   /**
-   * Lets time pass until a promise has settled, or a function gives something true; gives what the promise or the function gave. Time goes from
-   * timer to timer, and a function is asked behind each.
+   * Advances the time until a promise has settled or a function returns a truthy value, and returns
+   * that value. Time advances from timer to timer; a function is called after each.
    *
-   * Rejects as the promise does; with `ERR_TIMEOUT` when it takes more than `within` milliseconds of this world (default one hour), or when no timer
-   * is left that anything could come from; with `ERR_INVALID_OPTION`.
+   * Rejects as the promise does; with `ERR_TIMEOUT` when it takes more than `within` virtual
+   * milliseconds (default one hour), or when no timer is left; with `ERR_INVALID_OPTION`.
    */
   async until<T>(what: PromiseLike<T> | (() => T), within = 3_600_000): Promise<T> {
     checkDuration('within', within)
@@ -137,11 +166,12 @@ export class VirtualWorld {
   }
 
   /**
-   * Cuts the link of a client, or of all: connections break, and dialling fails (`silently: true`: it hangs) until the returned function is called,
-   * which mends the link. Cuts add up: where there are two, both have to be mended. A connection that was cut stays lost. Endpoints with a `transport`
-   * of their own are not affected.
+   * Cuts the link of a client, or of all clients: connections break, and dialling fails (with
+   * `silently: true` it hangs) until the returned function is called, which restores the link. Cuts
+   * accumulate: after two, both must be undone. A connection that was cut stays lost. Endpoints
+   * with their own `transport` are not affected.
    *
-   * @param clientId the client identifier; undefined cuts all, future clients too
+   * @param clientId the client identifier; undefined cuts all clients, including future ones
    * @throws MqttError ERR_INVALID_OPTION, also when no client of this world had that identifier
    */
   cut(clientId?: string, options: CutOptions = {}): () => void {
@@ -153,8 +183,8 @@ export class VirtualWorld {
   }
 
   /**
-   * Destroys the clients, closes the broker, and runs what that makes due. Timers that are still set then (`clock.pending`) are the program's own.
-   * Never rejects.
+   * Destroys the clients, closes the broker, and runs all due timers. Timers that are still set
+   * afterwards (`clock.pending`) belong to the program. Never rejects.
    */
   async close(): Promise<void> {
     for (const client of this.#clients) client.destroy()
@@ -192,7 +222,7 @@ export class VirtualWorld {
       static override readonly name = 'Client'
 
       constructor(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions = {}) {
-        // Where options are refused there is no client.
+        // If the options are refused, there is no client.
         const made: { client?: BaseClient } = {}
         super(
           platformOf(() => made.client?.clientId),

@@ -1,8 +1,9 @@
 /**
- * `mqwire/tracing`: OpenTelemetry spans, trace context in User Properties, and metrics, over the hooks of a client.
+ * `mqwire/tracing`: OpenTelemetry spans, trace context in User Properties, and metrics, over the
+ * hooks of a client.
  *
- * Everything here is a function that takes the client: who does not import it does not ship it. It needs the optional peer `@opentelemetry/api`, and must never
- * put a payload into an attribute.
+ * Everything here is a function that takes the client, so unused parts are not bundled. It needs
+ * the optional peer `@opentelemetry/api`, and must never put a payload into an attribute.
  */
 export { type MeasuredClient, type MeasuredOptions, measured } from './measured.js'
 export type { TracingClient, TracingOptions } from './options.js'

@@ -1,19 +1,20 @@
 /**
- * Tracing, as users see it.
+ * The public functions of tracing.
  */
 import type { Message, Payload, RequestOptions, Unlisten } from '../client/options/index.js'
 import { disposeSymbol } from '../common/dispose.js'
 import { type TracingClient, type TracingOptions, tracingConfig } from './options.js'
 import { Tracing, within } from './tracing.js'
 
-/** Clients that are traced, with the latest that traces them. */
+/** The latest tracing of each traced client. */
 const tracings = /* @__PURE__ */ new WeakMap<object, Tracing>()
 
 /**
- * Traces a client from now on: a span for each publish (kind PRODUCER, until its receipt or its error), and for each message that is handed out (kind
- * CONSUMER, until its turn is over), whose parent is what its publisher wrote to the User Properties. Handlers of `listen` and `respond` run in the context
- * of their message; all attempts at one message are in its one span, each failure an event. Gives a function that ends it; spans that are open then end
- * in their time.
+ * Traces a client from now on. Each publish has a span of kind PRODUCER, until its receipt or
+ * error. Each delivered message has a span of kind CONSUMER, until its turn ends; its parent is the
+ * context that the publisher wrote to the User Properties. Handlers of `listen` and `respond` run
+ * in the context of their message; all attempts at a message share its span, and each failure is an
+ * event. Returns a function that ends tracing; open spans still end normally.
  * @throws MqttError ERR_INVALID_OPTION
  */
 export function tracing(client: TracingClient, options?: TracingOptions): Unlisten {
@@ -29,8 +30,8 @@ export function tracing(client: TracingClient, options?: TracingOptions): Unlist
 }
 
 /**
- * As `client.request()`, in a span of kind CLIENT that ends with the answer or the error; the publish is a child of it. Where the client is not traced, it
- * is `client.request()`, and no more.
+ * As `client.request()`, in a span of kind CLIENT that ends with the answer or the error; the
+ * publish is a child of it. For a client that is not traced, it only calls `client.request()`.
  * @throws MqttError as `client.request()`
  */
 export function tracedRequest(
@@ -46,8 +47,9 @@ export function tracedRequest(
 }
 
 /**
- * Runs a function in the context of a message that an iterator, `next()` or `batches()` gave, and gives what that returns: spans that begin in it are
- * children of the message's. Of a message that no traced client handed out, and of a copy made by `detach()`, it runs in the context that is active.
+ * Runs a function in the context of a message from an iterator, `next()` or `batches()`, and
+ * returns its result: spans started in it are children of the message's span. For a message that no
+ * traced client delivered, and for a copy made by `detach()`, it runs in the active context.
  */
 export function withContext<T>(message: Message, run: () => T): T {
   return within(message, run)

@@ -44,7 +44,7 @@ const operations = {
   request: { kind: SpanKind.CLIENT, type: 'send' },
 } as const
 
-/** The context of each message that was handed out by a traced client. */
+/** The context of each message delivered by a traced client. */
 const contexts = new WeakMap<object, Context>()
 
 /** Runs a function in the context of a message, or in the active context if it has none. */
@@ -114,7 +114,7 @@ export class Tracing implements Hooks {
     return (handler) => context.with(own, () => turn.run(handler))
   }
 
-  /** Asks, in a span that ends with the answer. */
+  /** Sends a request, in a span that ends with the answer. */
   request(topic: string, payload: Payload, options: RequestOptions | undefined): Promise<Message> {
     const parent = context.active()
     const span = this.#start('request', topic, parent, flagsOf(options))
@@ -234,7 +234,7 @@ export class Tracing implements Hooks {
   }
 }
 
-/** What is behind a client of the same copy of the package. */
+/** Internals of a client of the same copy of the package. */
 interface Inner {
   [access](): { readonly options?: { readonly protocolVersion?: unknown } | undefined }
 }

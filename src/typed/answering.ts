@@ -1,7 +1,8 @@
 /**
- * The serving end of streams of answers: generators whose values are published. For the convention see `answers.ts`.
+ * The serving side of answer streams: publishes the values of generators. `answers.ts` describes
+ * the protocol.
  *
- * No caller makes it keep more than it asked for, nor keeps a generator running without a reader.
+ * Buffers are bounded by the credit of the caller, and a generator whose caller has gone is ended.
  */
 import type { Handling, Message, PublishProperties } from '../client/options/index.js'
 import { errorAnswer, unsendable } from '../client/request/remote.js'
@@ -11,9 +12,9 @@ import type { Codec } from './codec.js'
 import { encoded, propertiesOf } from './payload.js'
 import { wholeNumber } from './refuse.js'
 
-/** Streams that one responder may have open. */
+/** Limit of open streams of one responder. */
 const mostStreams = 1000
-/** Answers of one stream whose acknowledgement is not there yet. */
+/** Limit of unacknowledged answers of one stream. */
 const mostUnacknowledged = 256
 
 /** True for a generator of answers. */
@@ -24,9 +25,9 @@ export function isStreamed(result: unknown): result is AsyncGenerator<unknown> {
   )
 }
 
-/** A stream that is being given. */
+/** An open stream. */
 interface Giving {
-  /** How many answers may be sent in all. */
+  /** Number of answers that may be sent in total. */
   credit: number
   cancelled: boolean
   /** The error of a publish, or the reason why the server ends the stream. */
@@ -44,13 +45,16 @@ export interface ErrorAnswer {
   readonly words: [string, string][]
 }
 
-/** The answer that an error is; undefined for an error that is not declared. It rejects where the data does not fit. */
+/**
+ * Returns the answer for a declared error; undefined for any other error. The promise rejects when
+ * the data does not fit its codec.
+ */
 type Declared = (error: unknown) => Promise<ErrorAnswer> | undefined
 
-/** Reports a generator that failed to the serving program. */
+/** Reports a failed generator to the serving program. */
 type Report = (error: unknown) => void
 
-/** The answering end: generators whose values are published as answers. */
+/** Publishes the values of generators as answers. */
 export class AnswerSender<Answer> {
   readonly #client: StreamClient
   readonly #codec: Codec<Answer, unknown>
@@ -58,7 +62,7 @@ export class AnswerSender<Answer> {
   readonly #declared: Declared
   readonly #report: Report
   readonly #open = new Map<string, Giving>()
-  /** The same streams by the topics on which their callers control them. */
+  /** The open streams by control topic. */
   readonly #controlled = new Map<string, Giving>()
   #topics = 0
   #control: Promise<string> | undefined
@@ -79,7 +83,7 @@ export class AnswerSender<Answer> {
     this.#patience = wholeNumber('streamTimeout', patience, 60_000)
   }
 
-  /** True where a stream was asked for, and not one answer. */
+  /** True when the request asks for a stream rather than for one answer. */
   asks(message: Message): boolean {
     return propertyOf(message, 'stream') !== undefined
   }
@@ -89,7 +93,7 @@ export class AnswerSender<Answer> {
     const asked = Number(propertyOf(message, 'stream'))
     const { responseTopic = '', correlationData } = message.properties
     const key = `${responseTopic}\n${keyOf(correlationData)}`
-    // A request that came again: its answers are under way.
+    // A redelivered request: its stream is already open.
     if (this.#open.has(key)) {
       endOf(values)
       return null
@@ -111,13 +115,16 @@ export class AnswerSender<Answer> {
     return null
   }
 
-  /** Ends all streams. Callers get the error in this turn, because a client that ends may have no later one. */
+  /**
+   * Ends all streams. The errors are published synchronously, because a closing client may not send
+   * later.
+   */
   stop(): void {
     this.#over = true
     for (const giving of this.#open.values()) giveUp(giving, ...ended)
   }
 
-  /** The same, where the client may go on. */
+  /** As `stop`, and unsubscribes from the control topics: for a client that stays connected. */
   readonly end = (): void => {
     this.stop()
     this.#handling?.unsubscribe().catch(() => undefined)
@@ -145,7 +152,7 @@ export class AnswerSender<Answer> {
       }
       const sent = this.#client.publish(topic, payload, { qos: 1, properties })
       sent.catch((error: unknown) => {
-        // What says why comes in its place: a gap would say that something was lost.
+        // The error takes the number of the unsent answer, because a gap would mean a lost answer.
         if (MqttError.is(error) && error.outcome === 'not-sent') seq = Math.min(seq, number)
         giving.failure ??= error
         giving.wake?.()
@@ -181,12 +188,12 @@ export class AnswerSender<Answer> {
         }
         const payload = await encoded(this.#codec, value as Answer)
         if (isOver(giving)) continue
-        // As many as the caller has room for are under way at a time.
+        // Credit limits the answers in flight.
         const sent = send(payload, {
           ...propertiesOf(this.#codec, true),
           responseTopic: seq === 0 ? control : undefined,
         })
-        // However much credit there is, no more wait for their acknowledgement.
+        // The number of unacknowledged answers is limited, whatever the credit.
         if (seq % mostUnacknowledged === 0) await sent
       }
     } catch (given) {
@@ -196,12 +203,13 @@ export class AnswerSender<Answer> {
         if (answer !== undefined)
           return void (await last(answer.payload, answer.properties, ...answer.words))
       } catch (unfit) {
-        // It is too large, or its data is not valid.
+        // The error answer is too large, or its data is not valid.
         error = unfit
         isReported = false
       }
       const unsent = unsendable(error)
-      // The caller gets only a code of an error of the server's own: the details stay with the serving program.
+      // For an undeclared error of the handler, the caller gets only a code; the details are
+      // reported to the serving program.
       if (
         unsent !== undefined ||
         (giving.failure === undefined && errorAnswer(error)[0] === 'ERR_HANDLER_FAILED')
@@ -214,7 +222,7 @@ export class AnswerSender<Answer> {
     }
   }
 
-  // Waits until the caller sends something; a caller that stays silent has left.
+  // Waits for credit or a cancellation. Without either in time, the caller counts as gone.
   async #credited(giving: Giving): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(
@@ -266,7 +274,7 @@ function cancel(giving: Giving): void {
 
 const ended = ['the responder has ended', 'ERR_CLOSED'] as const
 
-/** Ends a stream that its caller may still read, and sends the reason at once. */
+/** Ends a stream and sends the reason to its caller. */
 function giveUp(giving: Giving, text: string, reasonName: string): void {
   if (giving.failure !== undefined) return
   giving.failure = new MqttError('ERR_REMOTE', text, { reasonName })
@@ -278,7 +286,7 @@ function isOver({ cancelled, failure }: Giving): boolean {
   return cancelled || failure !== undefined
 }
 
-// A generator may never give another value.
+// Stops waiting when the stream ends, because the generator may never yield again.
 function unlessOver<T>(giving: Giving, step: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     giving.wake = () => isOver(giving) && resolve(undefined)
@@ -287,14 +295,14 @@ function unlessOver<T>(giving: Giving, step: Promise<T>): Promise<T | undefined>
   })
 }
 
-/** Ends a generator, as far as it lets itself be ended. */
+/** Asks a generator to return; errors are ignored. */
 function endOf(values: AsyncGenerator<unknown>): void {
   Promise.resolve()
     .then(() => values.return?.(undefined))
     .catch(() => undefined)
 }
 
-/** The one answer of a generator whose caller asked for no stream: its first value. */
+/** The first value of a generator, for a caller that requested one answer. */
 export async function firstOf(values: AsyncGenerator<unknown>): Promise<unknown> {
   const { value } = await values.next()
   endOf(values)

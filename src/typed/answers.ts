@@ -1,10 +1,16 @@
 /**
- * Streams of answers: the convention, and what both ends of it share. `asking.ts` is the calling end, `answering.ts` the serving end.
+ * Answer streams: the protocol, and code that both sides share. `asking.ts` is the calling side,
+ * `answering.ts` the serving side.
  *
- * A request for a stream has the User Property `stream` with how many answers may come unasked, and, as any request, Response Topic and Correlation Data.
- * Each answer has the Correlation Data and the User Property `seq`, counted from 0; the first one a Response Topic of this stream alone, where the caller
- * sends credit (User Property `credit`: how many answers may come in all) or `cancel`. The last one has `end` and no value; `error` (a code; the payload is a
- * text) ends it too. At QoS 1 everything may come twice: an answer that was counted is passed over, and credit that is no more than before changes nothing.
+ * A request for a stream has the User Property `stream` (how many answers may be sent without
+ * further credit) and, like any request, Response Topic and Correlation Data. Each answer has the
+ * Correlation Data and the User Property `seq`, counted from 0. The first answer has a Response
+ * Topic that belongs to this stream alone, to which the caller sends `credit` (how many answers may
+ * be sent in total) or `cancel`, as User Properties. The last answer has `end` and no value;
+ * `error` (a code; the payload is a text) also ends the stream.
+ *
+ * At QoS 1 any message may arrive twice: an answer already counted is ignored, and credit that is
+ * not higher than before has no effect.
  */
 
 import type { ListenOptions, Message, Publisher, Subscriber } from '../client/options/index.js'
@@ -13,16 +19,16 @@ import type { ListenOptions, Message, Publisher, Subscriber } from '../client/op
 export interface StreamOptions {
   /** Milliseconds to wait for each answer, 1 to 2,147,483,647. Default 30,000. */
   readonly timeout?: number | undefined
-  /** Ends the stream, and its generator. Default: none. */
+  /** Ends the stream and its generator. Default: none. */
   readonly signal?: AbortSignal | undefined
-  /** Answers that may be under way, 1 to 65,535. Default 16. */
+  /** Most unread answers, 1 to 65,535; limits how many the responder sends ahead. Default 16. */
   readonly window?: number | undefined
 }
 
-/** The side that asks for streams, or gives them. */
+/** The client of either side. */
 export type StreamClient = Publisher<unknown> & Subscriber
 
-/** How both ends listen on topics of their own. */
+/** Options with which both sides listen on their own topics. */
 export const ownTopicOptions: ListenOptions = { qos: 1, retainHandling: 2, onExit: 'unsubscribe' }
 
 /** 16 random bytes. */

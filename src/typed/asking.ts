@@ -1,7 +1,8 @@
 /**
- * The calling end of streams of answers: what one client has asked for. For the convention see `answers.ts`.
+ * The calling side of answer streams: the streams that one client has requested. `answers.ts`
+ * describes the protocol.
  *
- * Whatever a peer sends, a stream ends once, and its reader hears why.
+ * Whatever a peer sends, a stream ends once, and its reader gets the error.
  */
 import type { Handling, Message, PublishProperties } from '../client/options/index.js'
 import { remoteError } from '../client/request/remote.js'
@@ -18,13 +19,13 @@ import {
 } from './answers.js'
 import { wholeNumber } from './refuse.js'
 
-/** Where answers come. */
+/** The topic of the answers and its `listen`. */
 interface Route {
   readonly topic: string
   readonly handling: Handling
 }
 
-/** The calling end: the streams that one client has requested. */
+/** The streams that one client has requested. */
 export class AnswerStreams {
   readonly #client: StreamClient
   readonly #open = new Map<string, AnswerStream>()
@@ -34,7 +35,7 @@ export class AnswerStreams {
     this.#client = client
   }
 
-  /** Asks. @throws MqttError as `publish` and `listen` */
+  /** Sends a request for a stream. @throws MqttError as `publish` and `listen` */
   async open(
     topic: string,
     payload: Uint8Array | string,
@@ -107,7 +108,7 @@ export class AnswerStreams {
       .catch(() => undefined)
   }
 
-  // The last one takes the subscription with it.
+  // When the last stream ends, the subscription ends too.
   #left(key: string): void {
     if (!this.#open.delete(key) || this.#open.size > 0) return
     const route = this.#route
@@ -127,7 +128,7 @@ export class AnswerStream {
   readonly #timeout: number
   readonly #host: StreamHost
   readonly #stopAbort: () => void
-  /** Answers in order, not read yet. */
+  /** Unread answers, in order. */
   readonly #messages: Message[] = []
   #expected = 0
   #read = 0
@@ -135,9 +136,11 @@ export class AnswerStream {
   #ended = false
   #failure: unknown
   #failed = false
-  /** True once the request may have left. */
+  /** True once the request may have been sent. */
   asked = false
-  /** Waits for the first answer, which says where to cancel the others. */
+  /**
+   * Set while a left stream waits for its first answer, which has the topic to send `cancel` to.
+   */
   #leaving: ReturnType<typeof setTimeout> | undefined
   #wake: (() => void) | undefined
 
@@ -160,7 +163,7 @@ export class AnswerStream {
     return this.#ended || this.#failed
   }
 
-  /** Waits for the request to leave, no longer than for an answer. */
+  /** Waits until the request is published, at most as long as for an answer. */
   async within(asking: () => Promise<void>): Promise<void> {
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<never>((_resolve, reject) => {
@@ -187,7 +190,7 @@ export class AnswerStream {
     })
   }
 
-  /** An answer came. */
+  /** Handles an answer. */
   add(message: Message): void {
     const given = propertyOf(message, 'seq') ?? '0'
     const seq = Number(given)
@@ -196,7 +199,7 @@ export class AnswerStream {
     this.#control ??= responseTopic
     if (this.#leaving !== undefined) return this.#gone()
     if (this.#ended || this.#failed) return
-    // Two generators: their items could not be distinguished.
+    // A second responder answers: its answers could not be distinguished from those of the first.
     if (responseTopic !== undefined && responseTopic !== this.#control) {
       this.#host.say(responseTopic, 'cancel', '')
       return this.fail(
@@ -234,7 +237,7 @@ export class AnswerStream {
     this.#failure = error
   }
 
-  /** Ends with this error after what has already come; later answers are ignored. */
+  /** Ends with this error, which follows the unread answers; later answers are ignored. */
   fail(error: unknown): void {
     if (this.#leaving !== undefined) return this.#gone()
     if (this.#ended || this.#failed) return
@@ -243,7 +246,7 @@ export class AnswerStream {
     this.#wake?.()
   }
 
-  /** The next answer; undefined behind the last one. */
+  /** The next answer; undefined after the last one. */
   async next(): Promise<Message | undefined> {
     let isLate = false
     let timer: ReturnType<typeof setTimeout> | undefined
@@ -267,7 +270,7 @@ export class AnswerStream {
     }
   }
 
-  // Half a window at a time.
+  // Credit is sent for half a window at a time.
   #given(message: Message): Message {
     this.#read += 1
     const half = Math.ceil(this.#window / 2)
@@ -276,7 +279,7 @@ export class AnswerStream {
     return message
   }
 
-  /** Reading has ended. */
+  /** Called when reading has ended: cancels the stream. */
   leave(): void {
     this.#stopAbort()
     this.#messages.length = 0

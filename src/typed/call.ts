@@ -5,14 +5,14 @@ import { assertOptions, refuse } from './refuse.js'
 import type { Checked } from './template.js'
 import { TopicTemplate } from './template.js'
 
-/** A template as it is, or made of a text. */
+/** The template itself, or a new one from text. */
 export function templateOf<Template extends string>(
   given: Checked<Template> | TopicTemplate<Template>,
 ): TopicTemplate<Template> {
   return given instanceof TopicTemplate ? given : new TopicTemplate<Template>(given)
 }
 
-/** Parameters first: a topic without any has no argument for them. */
+/** Arguments with the parameters first; adds undefined for a topic without parameters. */
 export function argumentsOf(
   topic: Pick<TopicTemplate, 'parameters'>,
   call: readonly unknown[],
@@ -20,7 +20,10 @@ export function argumentsOf(
   return topic.parameters.length === 0 ? [{}, ...call] : [...call]
 }
 
-/** Arguments of a call that takes `most` of them besides the parameters, options last. @throws MqttError ERR_INVALID_OPTION */
+/**
+ * Checked arguments of a call that takes `most` of them besides the parameters, options last.
+ * @throws MqttError ERR_INVALID_OPTION
+ */
 export function checkedArguments(
   topic: Pick<TopicTemplate, 'parameters'>,
   call: readonly unknown[],
@@ -33,7 +36,7 @@ export function checkedArguments(
   return all
 }
 
-/** All of these options: later ones win, and undefined ones count as left out. */
+/** Merges options: later ones win, and undefined values count as absent. */
 export function merged<T extends object>(...given: (Partial<T> | undefined)[]): T {
   const all: Record<string, unknown> = {}
   for (const options of given)
@@ -57,7 +60,7 @@ export function oncePerClient<Client extends object, Bound>(
   }
 }
 
-/** The name with these parameters. @throws MqttError ERR_INVALID_TOPIC */
+/** The Topic Name with these parameters. @throws MqttError ERR_INVALID_TOPIC */
 export function nameOf<Template extends string>(
   topic: TopicTemplate<Template>,
   params: object,

@@ -1,7 +1,8 @@
 /**
- * `mqwire/typed/cbor`: payloads in CBOR (RFC 8949), by the optional peer `cbor-x`, in the build that makes no code at run time.
+ * `mqwire/typed/cbor`: payloads in CBOR (RFC 8949). It uses the optional peer `cbor-x`, in the
+ * build that generates no code at run time.
  *
- * Without its records, which no other library reads.
+ * The library's record extension is off, because no other library reads it.
  */
 import { Encoder } from 'cbor-x/index-no-eval'
 import { type Codec, raise, type SchemaOptions } from './codec.js'
@@ -23,8 +24,9 @@ const format: Format = {
 }
 
 /**
- * CBOR: what JSON has, and `undefined`, `Date`, `Uint8Array` and `bigint` up to 1,024 bits with its sign. Anything else is refused before a byte is sent; so is, with a
- * schema, what its receivers would refuse. What is received is bounded by its bytes.
+ * CBOR: JSON values, `undefined`, `Date`, `Uint8Array`, and `bigint` of up to 1,024 bits including
+ * the sign. Other values are refused before anything is sent, and so are values that a schema
+ * refuses on the receiving side. Memory for received values is bounded by the size of the payload.
  * @throws MqttError ERR_INVALID_OPTION as `json`
  */
 export function cbor<T = unknown>(): Codec<T>
@@ -42,10 +44,10 @@ export function cbor(
   return packed(format, schema, options)
 }
 
-/** Bytes of a number of any size: to make one takes time that grows with the square. */
+/** Most bytes of a big number, because converting one takes time quadratic in its length. */
 const longestNumber = 128
 
-// Section 3: the major type in three bits, and in five a number, or how many bytes it has.
+// Section 3: three bits of major type, and five bits of a number or of its length in bytes.
 function head(walk: Walk): void {
   const first = walk.byte()
   const info = first & 31
@@ -65,7 +67,7 @@ function head(walk: Walk): void {
       return tagged(walk, lengthOf(walk, info))
     default:
       if (info === 31) return walk.end()
-      // False, true, null, undefined; numbers of 2, 4 and 8 bytes.
+      // 20 to 23: false, true, null, undefined. 25 to 27: floats of 2, 4 and 8 bytes.
       if (info >= 20 && info <= 23) return
       return info >= 25 && info <= 27
         ? walk.skip(1 << (info - 24))
@@ -80,7 +82,7 @@ function lengthOf(walk: Walk, info: number): number {
     : raise(new Error('has a length that is not valid'))
 }
 
-/** Times (0, 1) and numbers of any size (2, 3): section 3.4. */
+/** Times (tags 0, 1) and big numbers (tags 2, 3): section 3.4. */
 function tagged(walk: Walk, tag: number): void {
   if (tag > 3) raise(new Error(`has a tag that is not known: ${tag}`))
   const first = walk.byte()
@@ -97,7 +99,7 @@ function tagged(walk: Walk, tag: number): void {
   else if (type === 2) walk.skip(length)
 }
 
-// Half floats occur only as times, so it only matters whether one is a number.
+// Floats are read only for times. Of a half float, only whether it is a number matters.
 function floatOf(view: DataView): number {
   if (view.byteLength === 2) return (view.getUint16(0) & 0x7c00) === 0x7c00 ? Number.NaN : 0
   return view.byteLength === 4 ? view.getFloat32(0) : view.getFloat64(0)

@@ -1,10 +1,15 @@
 /**
- * The watchers of a table of latest values: listeners that are called once a turn, and readers that get every topic that changed.
+ * Watchers of a table of latest values: listeners, called once per turn of the event loop, and
+ * readers, which get every changed topic.
  *
- * It must never let a listener that throws harm another, nor a reader that is slow hold many more topics than there are.
+ * A listener that throws must never affect another. A slow reader must never hold many more topics
+ * than the table has.
  */
 
-/** Topics that a slow reader gets although they came and went meanwhile. */
+/**
+ * Most topics beyond those in the table that a slow reader holds, although they were added and
+ * removed unseen.
+ */
 const mostGone = 1000
 
 /** Listeners and readers of one table. */
@@ -19,14 +24,14 @@ export class ChangeWatchers {
     this.#report = report
   }
 
-  /** Adds a listener; gives the function that takes it away. */
+  /** Adds a listener; returns a function that removes it. */
   listen(listener: () => void): () => void {
     const entry = (): void => listener()
     this.#listeners.add(entry)
     return () => void this.#listeners.delete(entry)
   }
 
-  /** Adds a reader, to be given to `leave`. */
+  /** Adds a reader; `leave` removes it. */
   read(): UnreadTopics {
     const reader = new UnreadTopics()
     this.#readers.add(reader)
@@ -38,25 +43,25 @@ export class ChangeWatchers {
     reader.end()
   }
 
-  /** A topic has a value that it did not have. @param isNew true when it had none */
+  /** A topic has a new value. @param isNew true when it had none before */
   handlePut(topic: string, isNew: boolean): void {
     for (const reader of this.#readers) reader.add(topic, isNew)
     this.handleChange()
   }
 
-  /** A topic is gone. @param count how many are there now */
+  /** A topic was removed. @param count the number of topics left */
   handleRemoved(topic: string, count: number): void {
     for (const reader of this.#readers) reader.remove(topic, count)
     this.handleChange()
   }
 
-  /** Ends every wait for a change with the reason. */
+  /** Ends all readers with the error. */
   end(error: unknown): void {
     for (const reader of this.#readers) reader.end(error)
     if (error !== undefined) this.handleChange()
   }
 
-  /** Something else than a topic has changed. */
+  /** Schedules the listeners. Called directly for changes other than of a topic. */
   handleChange(): void {
     if (this.#notifying || this.#listeners.size === 0) return
     this.#notifying = true
@@ -82,7 +87,7 @@ export class UnreadTopics {
    * need not be shown.
    */
   readonly #topics = new Map<string, boolean>()
-  /** A walk that goes on where it was: from the start it would pass over all that was taken out. */
+  /** The iterator is kept, because a new one would have to skip all deleted entries. */
   #walk: Iterator<string> | undefined
   #wakes: (() => void)[] = []
   #over = false
@@ -93,7 +98,10 @@ export class UnreadTopics {
     this.#wake()
   }
 
-  /** A topic has gone; so many are there. Topics that come and go must not grow a reader that is behind. */
+  /**
+   * A topic was removed; `count` are left. Topics added and removed unseen must not pile up in a
+   * slow reader.
+   */
   remove(topic: string, count: number): void {
     if (this.#topics.get(topic) === true && this.#topics.size > count + mostGone)
       this.#topics.delete(topic)

@@ -1,5 +1,6 @@
 /**
- * Channels: a topic and a codec as one value, which device, service and page share, and which a client is handed to.
+ * Channels: a topic and a codec as one value, which device, service and page share and bind to
+ * their clients.
  */
 
 import type { ClientAccess } from '../client/access.js'
@@ -81,9 +82,16 @@ export interface ChannelListenOptions<Parameters, Verdict extends InvalidVerdict
 
 /** A channel for publishing. */
 export interface ChannelPublisher<Template extends string, In, R = unknown> {
-  /** Publishes a value. @throws MqttError ERR_INVALID_PAYLOAD with `issues`, ERR_INVALID_TOPIC that names a parameter; as `publish` of the client */
+  /**
+   * Publishes a value.
+   * @throws MqttError ERR_INVALID_PAYLOAD with `issues`, ERR_INVALID_TOPIC with the parameter; as
+   * `publish` of the client
+   */
   publish(...call: ParamsFirst<Template, [value: In, options?: PublishOptions]>): Promise<R>
-  /** Takes the retained message away: an empty one takes its place (section 3.3.1.3). @throws MqttError as `publish` */
+  /**
+   * Clears the retained message by publishing an empty one (section 3.3.1.3).
+   * @throws MqttError as `publish`
+   */
   clear(...call: ParamsFirst<Template, [options?: PublishOptions]>): Promise<R>
   /**
    * A stream that publishes each value written to it; the client's queue provides the backpressure.
@@ -93,7 +101,10 @@ export interface ChannelPublisher<Template extends string, In, R = unknown> {
 
 /** A channel for `post()`. */
 export interface ChannelPoster<Template extends string, In> {
-  /** Publishes a value at QoS 0, now or not at all. @throws MqttError ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `publish` */
+  /**
+   * Publishes a value at QoS 0 immediately, or discards it.
+   * @throws MqttError ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `publish`
+   */
   post(...call: ParamsFirst<Template, [value: In]>): boolean
 }
 
@@ -103,20 +114,30 @@ export interface ChannelSubscriber<
   Out,
   Usual extends InvalidVerdict = 'skip',
 > {
-  /** Subscribes, to several sets of parameters with one SUBSCRIBE, and waits for the grant. @throws MqttError as `subscribe` of the client */
+  /**
+   * Subscribes and waits for the grant. Several sets of parameters share one SUBSCRIBE.
+   * @throws MqttError as `subscribe` of the client
+   */
   subscribe<Verdict extends InvalidVerdict = Usual>(
     ...call: FiltersFirst<Template, [options?: ChannelSubscribeOptions<Params<Template>, Verdict>]>
   ): Promise<TypedSubscription<Delivered<Params<Template>, Out, Verdict>>>
-  /** Subscribes at once, in any state: messages are routed from now on, `ready` is the grant. @throws MqttError as `subscription` of the client */
+  /**
+   * Subscribes in any state of the client and returns immediately: messages are routed from now on,
+   * and `ready` settles with the grant.
+   * @throws MqttError as `subscription` of the client
+   */
   subscription<Verdict extends InvalidVerdict = Usual>(
     ...call: FiltersFirst<Template, [options?: ChannelSubscribeOptions<Params<Template>, Verdict>]>
   ): TypedSubscription<Delivered<Params<Template>, Out, Verdict>>
-  /** Calls a handler with each message; it is acknowledged when the handler is done. @throws MqttError as `listen` of the client */
+  /**
+   * Calls a handler with each message, which is acknowledged when the handler has finished.
+   * @throws MqttError as `listen` of the client
+   */
   listen<Verdict extends InvalidVerdict = Usual>(
     handler: (received: Delivered<Params<Template>, Out, Verdict>) => unknown,
     options?: ChannelListenOptions<Params<Template>, Verdict>,
   ): Promise<TypedHandling>
-  /** The same with some of the parameters, or several sets of them. */
+  /** As above, with some of the parameters, or several sets of them. */
   listen<Verdict extends InvalidVerdict = Usual>(
     params: Partial<GivenParams<Template>> | readonly Partial<GivenParams<Template>>[] | undefined,
     handler: (received: Delivered<Params<Template>, Out, Verdict>) => unknown,
@@ -130,11 +151,13 @@ export interface ChannelSubscriber<
 
 /** A running `listen` of a channel. */
 export interface TypedHandling extends Handling {
-  /** Messages whose payload or topic was none of this channel. */
+  /** Messages whose payload or topic did not fit this channel. */
   readonly invalid: number
 }
 
-/** The parameters of one or of several filters, where there are any, before the other arguments. */
+/**
+ * Arguments with the parameters of one or several filters first, if the template has parameters.
+ */
 export type FiltersFirst<Template extends string, Rest extends unknown[]> =
   SomeFirst<Template, Rest> extends Rest
     ? Rest
@@ -152,9 +175,12 @@ export type BoundChannel<
   (Client extends Subscriber ? ChannelSubscriber<Template, Out, Usual> : unknown) &
   ChannelWill<Template, In>
 
-/** The part that needs no client. */
+/** The methods that need no client. */
 export interface ChannelWill<Template extends string, In> {
-  /** The will (section 3.1.2.5) for the options of a client. @throws MqttError ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `publish` */
+  /**
+   * The will (section 3.1.2.5) for the options of a client.
+   * @throws MqttError ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `publish`
+   */
   will(
     ...call: ParamsFirst<
       Template,
@@ -190,7 +216,7 @@ export class Channel<Template extends string, In, Out = In, Usual extends Invali
     policyOf(defaults.onInvalid)
   }
 
-  /** The channel on a client: any that publishes, posts or subscribes. */
+  /** Binds the channel to a client: any object that publishes, posts or subscribes. */
   on<Client extends Publisher<unknown> | Subscriber>(
     client: Client,
   ): BoundChannel<Client, Template, In, Out, Usual> {
@@ -209,7 +235,7 @@ export class Channel<Template extends string, In, Out = In, Usual extends Invali
       Partial<WillOptions>?,
     ]
     const { qos, retain } = publishingOf(this.defaults)
-    // For 3.1.1, which has none, they may be given as undefined.
+    // For 3.1.1, which has no properties, callers pass `properties: undefined`.
     const without = 'properties' in options && options.properties === undefined
     const properties = without ? undefined : propertiesOf(this.codec, true, options.properties)
     return merged<WillOptions>(
@@ -224,8 +250,8 @@ export class Channel<Template extends string, In, Out = In, Usual extends Invali
 }
 
 /**
- * Creates a channel for a topic, or a topic template, with the type of its messages. @throws
- * MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION
+ * Creates a channel for a topic, or a topic template, with the type of its messages.
+ * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION
  */
 export function channel<
   Template extends string,
@@ -258,7 +284,10 @@ class ChannelOnClient<Template extends string, In, Out> {
   readonly #tally: Tally = { invalid: 0 }
   readonly #publishing: PublishOptions
   readonly #subscribing: SubscribeOptions
-  /** Publishes whose schema takes its time, in the order of their calls. */
+  /**
+   * The last of the publishes that wait for an asynchronous schema; they keep the order of the
+   * calls.
+   */
   #tail: Promise<unknown> | undefined
 
   constructor(channel: Channel<Template, In, Out>, client: Client) {
@@ -301,7 +330,7 @@ class ChannelOnClient<Template extends string, In, Out> {
     if (!isPromise(payload) && before === undefined)
       return this.#client.publish(name, payload, options)
     const ready = within(Promise.all([payload, before]), options.signal)
-    // The client has not heard of it yet.
+    // Reported here, because the client does not know of this publish yet.
     silent(ready.catch((error) => this.#access.refuse?.(name, error)))
     const tail = Promise.allSettled([before, ready]).then(() => {
       if (this.#tail === tail) this.#tail = undefined
@@ -391,7 +420,8 @@ class ChannelOnClient<Template extends string, In, Out> {
       if (verdict === 'retry') again.add(message)
       return verdict
     }
-    // Where nothing is thrown of ours, and nothing handed out that was counted, the client's own rules go.
+    // With `'skip'` and `'reject'`, the handler gets no invalid message and no error is thrown
+    // here, so `onError` goes to the client unchanged.
     const deciding = incoming.policy !== 'skip' && incoming.policy !== 'reject'
     if (
       deciding &&
@@ -453,7 +483,8 @@ class ChannelOnClient<Template extends string, In, Out> {
     }
   }
 
-  // The same with the Topic Name in the place of the parameters. `most` counts the arguments behind them, options last.
+  // The arguments with the Topic Name in place of the parameters. `most` is the number of arguments
+  // after it, options last.
   #named(call: unknown[], most: number): unknown[] {
     const [params, ...others] = checkedArguments(this.#channel.topic, call, most)
     return [nameOf(this.#channel.topic, params as object), ...others]
@@ -483,7 +514,7 @@ class ChannelOnClient<Template extends string, In, Out> {
 }
 
 const failures: readonly unknown[] = ['retry', 'reject', 'stop']
-/** As the client has it. */
+/** Same as in the client. */
 const mostRetries = 5
 
 // Errors thrown here end the `listen`; they are distinguished from errors of the handler.
@@ -505,7 +536,7 @@ function takenBy<Template extends string, Out>(
   }
 }
 
-/** A payload that is there. @throws MqttError ERR_UNSUPPORTED_OPTION where it takes its time */
+/** The payload, unless it is a promise. @throws MqttError ERR_UNSUPPORTED_OPTION for a promise */
 function now(
   payload: string | Uint8Array | Promise<string | Uint8Array>,
   call: string,

@@ -1,7 +1,8 @@
 /**
- * Codecs: between the values of a program and the payloads of messages.
+ * Codecs convert between the values of a program and the payloads of messages.
  *
- * What a codec throws becomes `ERR_INVALID_PAYLOAD`, with what it threw as the cause. None keeps the bytes that it was given.
+ * An error thrown by a codec becomes the cause of an `ERR_INVALID_PAYLOAD`. The codecs of this file
+ * keep no reference to the bytes that they decode.
  */
 
 import type { Message } from '../client/options/index.js'
@@ -10,11 +11,16 @@ import { refuse } from './refuse.js'
 import type { SchemaInput, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.js'
 import { isHalf } from './template.js'
 
-/** How values become payloads, and payloads values: at once, or later. */
+/** Converts values to payloads and back, synchronously or asynchronously. */
 export interface Codec<In, Out = In> {
-  /** The payload of a value, or the promise of one. Throw for a value that has none. */
+  /**
+   * Returns the payload of a value, or a promise of it. Throw for a value that cannot be encoded.
+   */
   encode(value: In): Uint8Array | string | Promise<Uint8Array | string>
-  /** The value of a payload, or the promise of one. Throw for a payload that has none. The codec may keep and change `bytes`, unless {@link inPlace} is set. */
+  /**
+   * Returns the value of a payload, or a promise of it. Throw for a payload that is not valid. The
+   * codec may keep and change `bytes`, unless {@link inPlace} is set.
+   */
   decode(bytes: Uint8Array, message: Message): Out | Promise<Out>
   /**
    * Content Type sent with messages and compared on receipt: a different one means an invalid
@@ -30,15 +36,18 @@ export interface Codec<In, Out = In> {
   readonly inPlace?: boolean | undefined
 }
 
-/** A codec that looks at bytes alone: of a library, whose functions may take options of their own besides. */
+/**
+ * A codec whose `decode` uses only the bytes, such as functions of a library that may have further
+ * optional parameters.
+ */
 export interface BytesCodec<In, Out = In> extends Omit<Codec<In, Out>, 'decode'> {
   /** As `decode` of a {@link Codec}. */
   decode(bytes: Uint8Array): Out | Promise<Out>
 }
 
 /**
- * Returns a codec unchanged, with its types inferred. @throws MqttError ERR_INVALID_OPTION when
- * `encode` or `decode` is not a function
+ * Returns a codec unchanged, with its types inferred.
+ * @throws MqttError ERR_INVALID_OPTION when `encode` or `decode` is not a function
  */
 export function codec<In, Out = In>(given: Codec<In, Out>): Codec<In, Out>
 export function codec<In, Out = In>(given: BytesCodec<In, Out>): Codec<In, Out>
@@ -64,14 +73,14 @@ export interface CheckedCodec<In, Out> extends Codec<In, Out> {
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Text in UTF-8. Bytes that are not UTF-8 are a bad payload. */
+/** Text in UTF-8. Other bytes are an invalid payload. */
 export function text(): Codec<string> {
   const format = (value: string): string =>
     isText(value) ? value : raise(bad('is no well-formed text'))
   return textual('text/plain', format, (value) => value)
 }
 
-/** False unless it is a string without lone surrogates, which would change on the way. */
+/** True for a string without lone surrogates, which UTF-8 cannot encode. */
 export function isText(value: unknown): boolean {
   if (typeof value !== 'string') return false
   for (const character of value) if (isHalf(character)) return false
@@ -95,7 +104,7 @@ function isDecimal(given: string): boolean {
   return given !== ''
 }
 
-/** Bytes as they are, in an array of their own. */
+/** Bytes unchanged, copied into an array of their own. */
 export function bytes(): Codec<Uint8Array> {
   const own = (value: unknown): Uint8Array =>
     value instanceof Uint8Array ? value : raise(bad('are no bytes'))
@@ -108,7 +117,10 @@ export function bytes(): Codec<Uint8Array> {
  */
 export type FromJson<T> = [T] extends [JsonData] ? T : [T] extends [Reread<T>] ? T : Reread<T>
 
-/** Values that JSON writes and reads as they are. Recursive types are compared with it, and not taken apart without end. */
+/**
+ * Values that JSON writes and reads unchanged. Recursive types are compared with it instead of
+ * being expanded endlessly.
+ */
 export type JsonData =
   | string
   | number
@@ -135,15 +147,17 @@ type Reread<T> = unknown extends T
 /** Options of codecs with a schema. */
 export interface SchemaOptions<In, Out> {
   /**
-   * Maps a value back to what the schema takes: to an ISO text, for a schema that makes a `Date` of it. Then what is published is what is received. Default:
-   * what the schema takes is published.
+   * Maps an output value back to the schema's input: for example a `Date` to the ISO text from
+   * which the schema creates it. Publishers and receivers then use the same type. Default: none;
+   * publishers pass the schema's input.
    */
   encode(value: Out): In | Promise<In>
 }
 
 /**
- * JSON. With a schema, values are checked before they are sent, as their receivers will read them, and what comes is what the schema makes of it.
- * @throws MqttError ERR_INVALID_OPTION for what is no schema, or an `encode` that is no function
+ * JSON. With a schema, values are checked before they are sent, in the form that receivers will
+ * read, and received values are the schema's output.
+ * @throws MqttError ERR_INVALID_OPTION for an invalid schema, or an `encode` that is not a function
  */
 export function json<T = unknown>(): Codec<T, FromJson<T>>
 export function json<Schema extends StandardSchema>(
@@ -166,7 +180,7 @@ export function json(
   }
   const format = (value: unknown): string => {
     const given = JSON.stringify(value) ?? raise(bad('has no JSON'))
-    // Other programs would read `__proto__`, which is neither read nor checked here.
+    // `__proto__` is removed: it is not checked here, but other programs would read it.
     return given.includes('"__proto__":') ? JSON.stringify(parse(given)) : given
   }
   const { encode, decode, ...more } = withSchema(schema, options, format, parse)
@@ -174,8 +188,10 @@ export function json(
 }
 
 /**
- * Writes and reads values of a schema, where there is one. What leaves is checked as it will be read, whatever the caller does to it meanwhile.
- * @param copy where what is read may be part of what it is read from: a schema may write to it
+ * Encodes and decodes values, checked against a schema if there is one. The encoded form is decoded
+ * and checked, so changes by the caller during an asynchronous check have no effect.
+ * @param copy copies the raw form, for a `read` whose result shares its memory, because a schema
+ * may modify that
  */
 export function withSchema<Raw>(
   schema: StandardSchema | undefined,
@@ -214,7 +230,8 @@ function textual<T>(
   const decode = (given: Uint8Array): T => parse(utf8.decode(given))
   const read = (message: Message): T => {
     const given = message.text()
-    // Only bytes that are no text give this, or text that holds it.
+    // U+FFFD replaces invalid UTF-8, unless the text itself contains it; decoding the bytes again
+    // tells which.
     return given.includes('\ufffd') ? decode(message.payload) : parse(given)
   }
   return {
@@ -234,7 +251,7 @@ type Validate = (
 function validatorOf(schema: StandardSchema): Validate {
   const standard = (schema as StandardSchema | undefined)?.['~standard']
   if (typeof standard?.validate !== 'function') refuse('schema', 'must be a Standard Schema')
-  // Starts immediately, so that everyone waiting gets the error.
+  // Not awaited here, so that a synchronous schema stays synchronous.
   return (value, remote) =>
     after(standard.validate(value), (result) =>
       result.issues === undefined ? result : raise(invalid(result.issues, undefined, remote)),
@@ -245,17 +262,17 @@ function outputOf(result: SchemaResult<unknown>): unknown {
   return (result as { value: unknown }).value
 }
 
-/** Goes on with a value now, or with that of a promise once it is there. */
+/** Calls `next` with a value: now, or when its promise has fulfilled. */
 export function after<T, R>(value: T | PromiseLike<T>, next: (value: T) => R): R | Promise<R> {
   return isPromise(value) ? Promise.resolve(value).then(next) : next(value)
 }
 
-/** True for whatever has a `then`. */
+/** True for any thenable. */
 export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof (value as PromiseLike<T> | undefined)?.then === 'function'
 }
 
-/** The error of a payload. */
+/** The error for an invalid payload. */
 export function invalid(
   issues: readonly PayloadIssue[],
   cause?: unknown,
@@ -273,7 +290,7 @@ export function invalid(
   })
 }
 
-/** Whatever was thrown by a codec, as the error of a payload. */
+/** Converts an error thrown by a codec to `ERR_INVALID_PAYLOAD`. */
 export function asInvalid(error: unknown, remote = false): MqttError {
   const known = MqttError.is(error) && error.code === 'ERR_INVALID_PAYLOAD'
   if (known && (!remote || error.fault === 'remote')) return error
@@ -290,7 +307,7 @@ function bad(what: string, remote = false): MqttError {
   return invalid([{ message: what }], undefined, remote)
 }
 
-/** Throws, where an expression is asked for. */
+/** `throw` as an expression. */
 export function raise(error: unknown): never {
   throw error
 }

@@ -1,5 +1,5 @@
 /**
- * Contracts: channels and operations by name, nested as one likes, bound to a client all at once.
+ * Contracts: channels and operations by name, in nested groups, bound to a client with one call.
  */
 import type { Requester } from '../client/options/index.js'
 import { printable } from '../errors.js'
@@ -25,15 +25,15 @@ export type BoundContract<Parts, Client> = {
       : BoundContract<Parts[Name], Client>
 }
 
-/** The parts as they were given, and `on`, which binds them all. */
+/** The given parts, and `on`, which binds all of them. */
 export type Contract<Parts> = Omit<Parts, 'on'> & {
-  /** Everything on one client. */
+  /** Binds all parts to a client. */
   on<Client extends object>(client: Client): BoundContract<Parts, Client>
 }
 
 /** Anything that can be a part: a channel, an operation, or a contract. */
 export interface Bindable {
-  /** It on a client. */
+  /** Binds the part to a client. */
   on(client: object): object
 }
 
@@ -43,7 +43,7 @@ export type CheckedParts<Parts> = {
     ? Parts[Name]
     : Parts[Name] extends Bindable
       ? Parts[Name]
-      : // Clients and other emitters have an `on` as well, of an event and a listener.
+      : // Clients and other emitters also have an `on`, with an event and a listener.
         Parts[Name] extends ((...given: never[]) => unknown) | Readonly<Record<'on', unknown>>
         ? {
             /** This is not a valid part. */
@@ -58,7 +58,8 @@ export type CheckedParts<Parts> = {
 }
 
 /**
- * A contract of these parts: channels, operations, contracts, and groups of them by name; contracts may be parts, and spread into others.
+ * Creates a contract of channels, operations, contracts, and groups of them by name. A contract may
+ * be a part of another one, or be spread into it.
  * @throws MqttError ERR_INVALID_OPTION for a part that is not valid, or the name `on`
  */
 export function contract<const Parts extends object>(

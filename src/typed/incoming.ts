@@ -1,7 +1,8 @@
 /**
- * Messages of a channel as they are handed to a program: with parameters and value, or as what the policy for bad payloads makes of them.
+ * Converts messages of a channel to parameters and value, and applies the policy for invalid
+ * payloads.
  *
- * Every message that is not handed out is acknowledged here, and none twice.
+ * Messages that are not delivered to the program are acknowledged here, once.
  */
 
 import type { ClientAccess } from '../client/access.js'
@@ -20,7 +21,7 @@ export interface Received<Parameters, Value> {
   readonly value: Value
   /** The message itself. */
   readonly message: Message
-  /** Never there: see {@link Invalid}. */
+  /** Always undefined: see {@link Invalid}. */
   readonly error?: undefined
 }
 
@@ -32,22 +33,26 @@ export interface Invalid<Parameters> {
   readonly error: MqttError
   /** The message itself. */
   readonly message: Message
-  /** Never there: see {@link Received}. */
+  /** Always undefined: see {@link Received}. */
   readonly value?: undefined
 }
 
 /**
- * What becomes of a bad payload: it is passed over; refused with 0x99 (Payload format invalid) and passed over; refused and thrown; or handed out with its
- * error.
+ * What to do with an invalid payload. `'skip'`: acknowledge and skip it. `'reject'`: refuse it with
+ * 0x99 (Payload format invalid) and skip it. `'throw'`: refuse it and throw the error. `'deliver'`:
+ * deliver it with its error.
  */
 export type InvalidVerdict = 'skip' | 'reject' | 'throw' | 'deliver'
 
-/** A verdict for all, or a function that gives one for each. */
+/**
+ * A verdict for all messages, or a function that returns one for each. A function that throws or
+ * returns no verdict counts as `'skip'`.
+ */
 export type OnInvalid<Parameters, Verdict extends InvalidVerdict = InvalidVerdict> =
   | Verdict
   | ((invalid: Invalid<Parameters>) => Verdict)
 
-/** The type that is handed out with these verdicts. */
+/** The type that is delivered with these verdicts. */
 export type Delivered<Parameters, Value, Verdict extends InvalidVerdict> = 'deliver' extends Verdict
   ? Received<Parameters, Value> | Invalid<Parameters>
   : Received<Parameters, Value>
@@ -55,9 +60,9 @@ export type Delivered<Parameters, Value, Verdict extends InvalidVerdict> = 'deli
 const verdicts: readonly unknown[] = ['skip', 'reject', 'throw', 'deliver']
 /** Payload format invalid (section 3.4.2.1). */
 const formatInvalid = 0x99
-/** Topics whose parameters are kept. */
+/** Topics whose parameters are cached. */
 const mostKnown = 1000
-/** Bytes of a payload that the event has. */
+/** Bytes of a payload that the event for an invalid one contains. */
 const startLength = 256
 
 /** Checks the option. @throws MqttError ERR_INVALID_OPTION */
@@ -69,7 +74,7 @@ export function policyOf<Parameters>(
   return refuse('onInvalid', "must be 'skip', 'reject', 'throw', 'deliver' or a function")
 }
 
-/** The result for a message: handed out, skipped (undefined), or thrown. */
+/** The result for a message; undefined when it is skipped. */
 export type Taken<Parameters, Value> = Received<Parameters, Value> | Invalid<Parameters> | undefined
 
 /** Counters shared by all subscriptions of a channel: only the first invalid payload is logged. */
@@ -79,7 +84,7 @@ export interface Tally {
 
 /** The messages of one subscription. */
 export class Incoming<Template extends string, Value> {
-  /** Messages that were none of their kind. */
+  /** Messages whose payload or topic did not fit. */
   invalid = 0
   /** What to do with invalid payloads. */
   readonly policy: OnInvalid<Params<Template>>
@@ -104,7 +109,9 @@ export class Incoming<Template extends string, Value> {
   }
 
   /**
-   * Gives what is to be handed out of a message, now or later. One that comes again, as its handler failed, is counted and reported once.
+   * The value to deliver for a message, or a promise of it; undefined when it is skipped. `again`:
+   * the message is retried after its handler failed, so an invalid one is not counted and reported
+   * again.
    * @throws MqttError ERR_INVALID_PAYLOAD under `'throw'`
    */
   take(
@@ -133,7 +140,7 @@ export class Incoming<Template extends string, Value> {
     }
   }
 
-  // By then a message that is lent may show another one.
+  // Called with a detached message, because a borrowed one may change before the value is there.
   async #late(
     params: Params<Template>,
     message: Message,
@@ -152,7 +159,7 @@ export class Incoming<Template extends string, Value> {
     this.#access.log?.('error', what, error)
   }
 
-  // Topics come again: their parameters are shared, so they are frozen.
+  // Parameters are cached by topic, and frozen because messages share them.
   #paramsOf(topic: string): Params<Template> | undefined {
     const known = this.#known.get(topic)
     if (known !== undefined) return known
@@ -192,7 +199,7 @@ export class Incoming<Template extends string, Value> {
     )
   }
 
-  // A function that throws, or gives none, has no opinion.
+  // A function that throws, or returns no verdict, counts as `'skip'`.
   #verdict(found: Invalid<Params<Template>>): InvalidVerdict {
     if (typeof this.policy !== 'function') return this.policy
     try {

@@ -1,7 +1,7 @@
 /**
- * `mqwire/typed`: topics, payloads and whole contracts that the compiler checks, and that hold at run time.
+ * `mqwire/typed`: topics, payloads and contracts, checked by the compiler and at run time.
  *
- * Everything here is a value that takes the client: who does not import it does not ship it.
+ * Everything here takes the client as an argument, so unused parts are not bundled.
  */
 export type { Poster, Publisher, Requester, Subscriber } from '../client/options/index.js'
 export type { StreamOptions } from './answers.js'

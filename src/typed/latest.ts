@@ -1,8 +1,10 @@
 /**
- * The latest value of each topic of a channel, kept up to date: a bounded map that reports its changes.
+ * The latest value of each topic of a channel, kept up to date: a bounded map that reports its
+ * changes.
  *
- * It is built from retained and live messages. With its connection everything becomes stale; after a reconnect the server is asked for its retained messages
- * again, and what it has not confirmed since stays stale.
+ * It is built from retained and live messages. When the connection is lost, all entries become
+ * stale. After a reconnect the retained messages are requested again; entries stay stale until a
+ * message for their topic arrives.
  */
 
 import type {
@@ -24,9 +26,15 @@ import type { Params, TopicTemplate } from './template.js'
 
 /** Options of `latest`. */
 export interface LatestOptions {
-  /** Topics that are kept, 1 to 10,000,000; the one that has been there longest makes room. Default 10,000. */
+  /**
+   * Most topics, 1 to 10,000,000; when exceeded, the topic that was added first is removed. Default
+   * 10,000.
+   */
   readonly limit?: number | undefined
-  /** Milliseconds without a message after which a topic goes, up to 2 % later; 1 to 2,147,483,647. Default: never. */
+  /**
+   * Milliseconds without a message after which a topic is removed, up to 2 % later; 1 to
+   * 2,147,483,647. Default: never.
+   */
   readonly expire?: number | undefined
 }
 
@@ -36,11 +44,14 @@ export interface LatestEntry<Parameters, Value> {
   readonly params: Parameters
   /** The value of the payload. */
   readonly value: Value
-  /** When it came: milliseconds since 1970, of this machine's clock. */
+  /** When it was received: milliseconds since 1970, by this machine's clock. */
   readonly at: number
   /** The message itself. */
   readonly message: Message
-  /** True while there is no connection, and until it has come again on the next one. */
+  /**
+   * True while there is no connection, and on the next one until a message for the topic has
+   * arrived.
+   */
   readonly stale: boolean
 }
 
@@ -48,7 +59,7 @@ export interface LatestEntry<Parameters, Value> {
 export interface LatestChange<Parameters, Value> {
   /** Topic Name. */
   readonly topic: string
-  /** As it is now; undefined when it is gone. */
+  /** The current entry; undefined when the topic was removed. */
   readonly entry: LatestEntry<Parameters, Value> | undefined
 }
 
@@ -57,41 +68,52 @@ export interface LatestSnapshot<Parameters, Value>
   extends ReadonlyMap<string, LatestEntry<Parameters, Value>> {
   /** The error that ended the subscription; undefined after a clean end. */
   readonly error: Error | undefined
-  /** True until the server has granted the subscription, or refused it. */
+  /** True until the server has granted or refused the subscription. */
   readonly isPending: boolean
 }
 
-/** Topic Name to latest value. `await using` ends it with the block. */
+/** A map from Topic Name to latest value. `await using` ends it with the block. */
 export interface LatestValues<Parameters, Value>
   extends ReadonlyMap<string, LatestEntry<Parameters, Value>>,
     AsyncDisposable {
   /** Settles with the grant. Never an unhandled rejection. */
   readonly ready: Promise<LatestValues<Parameters, Value>>
-  /** Messages whose payload or topic was none of the channel. */
+  /** Messages whose payload or topic did not fit the channel. */
   readonly invalid: number
-  /** Topics that made room for others; the first one is a line of the log. */
+  /** Topics removed because of `limit`; the first one is logged. */
   readonly evicted: number
   /**
    * The error that ended the subscription; undefined after a clean end. Listeners are also called
    * for it.
    */
   readonly error: Error | undefined
-  /** True until the server has granted the subscription, or refused it; listeners are called for it too. */
+  /**
+   * True until the server has granted or refused the subscription. Listeners are also called for
+   * this change.
+   */
   readonly isPending: boolean
   /**
-   * Each change; unread changes of one topic are combined. @throws MqttError the error that ended
-   * the subscription, unless it ended cleanly
+   * Each change; unread changes of one topic are combined.
+   * @throws MqttError the error that ended the subscription, unless it ended cleanly
    */
   changes(): AsyncIterableIterator<LatestChange<Parameters, Value>>
-  /** Calls back after changes, once for those of one turn of the event loop; gives a function that ends it. For `useSyncExternalStore`. */
+  /**
+   * Calls back after changes, once for all changes of one turn of the event loop; returns a
+   * function that ends it. For `useSyncExternalStore`.
+   */
   readonly subscribe: (listener: () => void) => () => void
-  /** A map that stays as it is: the same one until something changes. For `useSyncExternalStore`. */
+  /**
+   * An immutable snapshot: the same object until something changes. For `useSyncExternalStore`.
+   */
   readonly getSnapshot: () => LatestSnapshot<Parameters, Value>
-  /** Ends it: the subscription too, on the broker when it was the last on its filter. The values stay as they are. */
+  /**
+   * Ends it and its subscription; also on the broker if that was the last one on its filter. The
+   * values stay.
+   */
   unsubscribe(): Promise<void>
 }
 
-/** Makes one. @throws MqttError ERR_INVALID_OPTION */
+/** Creates a map of latest values. @throws MqttError ERR_INVALID_OPTION */
 export function latestOf<Template extends string, Value>(
   client: Subscriber,
   filter: string,
@@ -118,7 +140,7 @@ class Latest<Template extends string, Value>
   readonly #topic: TopicTemplate<Template>
   readonly #limit: number
   readonly #expire: number | undefined
-  /** When each topic came last, where topics expire: of a clock that is never set. */
+  /** When each topic was last received, by a monotonic clock; used only with `expire`. */
   readonly #heard = new Map<string, number>()
   readonly #watchers = new ChangeWatchers((error) =>
     this.#incoming.report('a listener of latest values threw: ', error),
@@ -129,7 +151,7 @@ class Latest<Template extends string, Value>
   #handling: Handling | undefined
   #over = false
   #timer: ReturnType<typeof setTimeout> | undefined
-  /** Subscribing, one after the other. */
+  /** The last SUBSCRIBE; each one waits for the one before. */
   #tail: Promise<void>
 
   constructor(
@@ -144,7 +166,7 @@ class Latest<Template extends string, Value>
     super()
     this.#client = client
     this.#filter = filter
-    // Retain Handling 0 is the usual one, and 3.1.1 has no other.
+    // `retainHandling` is left out: 0 is the default, and the only one on 3.1.1.
     this.#options = { ...options, lifetime: 'owned', signal: this.#abort.signal }
     this.#incoming = incoming
     this.#topic = topic
@@ -227,7 +249,7 @@ class Latest<Template extends string, Value>
     handling.done.then(() => end(), end)
   }
 
-  // Ends every wait for a change with the reason.
+  // Ends the map and its readers, with the error if there is one.
   #end(error?: unknown): void {
     if (this.#over) return
     this.#over = true
@@ -244,10 +266,10 @@ class Latest<Template extends string, Value>
   }
 
   #handleConnect(): void {
-    // The first SUBSCRIBE is on its way by itself.
+    // The first SUBSCRIBE is pending and sent by the client.
     if (this.#handling === undefined) return
     this.#handleDisconnect()
-    // If it is refused, the old one stays, and the next connection tries again.
+    // If it is refused, the old subscription stays, and the next connection tries again.
     this.#tail = this.#tail
       .then(() => (this.#over ? undefined : this.#listen()))
       .catch(() => undefined)
@@ -283,7 +305,7 @@ class Latest<Template extends string, Value>
     this.#remove(this.oldest())
   }
 
-  // Not for each one by itself: all are looked at each time.
+  // One timer checks all topics.
   #handleTimer(): void {
     const expire = this.#expire as number
     const now = performance.now()

@@ -1,7 +1,8 @@
 /**
- * `mqwire/typed/msgpack`: payloads in MessagePack, by the optional peer `msgpackr`.
+ * `mqwire/typed/msgpack`: payloads in MessagePack. It uses the optional peer `msgpackr`.
  *
- * Without its records, which no other library reads and for which it makes code of what it receives.
+ * The library's record extension is off: no other library reads it, and it generates code from
+ * received data.
  */
 import { Packr } from 'msgpackr'
 import { type Codec, raise, type SchemaOptions } from './codec.js'
@@ -23,8 +24,10 @@ const format: Format = {
 }
 
 /**
- * MessagePack: what JSON has, and `Date`, `Uint8Array` and `bigint` up to 64 bits. Keys whose value is undefined are left out. Anything else is refused
- * before a byte is sent; so is, with a schema, what its receivers would refuse. What is received is bounded by its bytes.
+ * MessagePack: JSON values, `Date`, `Uint8Array`, and `bigint` of up to 64 bits. Keys whose value
+ * is undefined are left out. Other values are refused before anything is sent, and so are values
+ * that a schema refuses on the receiving side. Memory for received values is bounded by the size of
+ * the payload.
  * @throws MqttError ERR_INVALID_OPTION as `json`
  */
 export function msgpack<T = unknown>(): Codec<T>
@@ -42,7 +45,10 @@ export function msgpack(
   return packed(format, schema, options)
 }
 
-/** Bytes behind those first bytes that have no length of their own: 0xc0 to 0xd3. Of lengths themselves, see below. */
+/**
+ * Number of bytes after the first byte, for first bytes from 0xc0 to 0xd3 that no length follows.
+ * For the others see below.
+ */
 const fixed: Readonly<Record<number, number>> = {
   192: 0,
   194: 0,
@@ -68,7 +74,7 @@ function head(walk: Walk): void {
   const length = fixed[first]
   if (length !== undefined) return walk.skip(length)
   if (first === 0xc1) return raise(new Error('has a byte that MessagePack does not use'))
-  // In the order of MessagePack, each with sizes of 1, 2 and 4 bytes: bytes, and extensions.
+  // First bytes come in threes, for lengths of 1, 2 and 4 bytes: binary, then extensions.
   if (first < 0xc7) return walk.skip(walk.number(1 << (first - 0xc4)))
   if (first < 0xca) return extension(walk, walk.number(1 << (first - 0xc7)))
   if (first < 0xd9) return extension(walk, 1 << (first - 0xd4))
@@ -82,6 +88,6 @@ function extension(walk: Walk, length: number): void {
   if (type !== 0xff || ![4, 8, 12].includes(length))
     raise(new Error(`has an extension of type ${(type << 24) >> 24}, and is no time`))
   const view = walk.view(length)
-  // Seconds, behind nanoseconds, in 64 bits.
+  // 64 bits of seconds follow the nanoseconds.
   if (length === 12) assertTime(Number(view.getBigInt64(4)) * 1000)
 }

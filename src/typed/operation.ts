@@ -1,7 +1,8 @@
 /**
- * Operations: a request and its answer, or answers, as values (section 4.10).
+ * Operations: a request with one answer or a stream of answers, as typed values (section 4.10).
  *
- * One answer goes the way of `request` and `respond`; several are a stream: see `answers.ts` for the convention. Every call settles.
+ * One answer uses `request` and `respond`. Several are a stream: `answers.ts` describes the
+ * protocol. Every call settles.
  */
 
 import type {
@@ -41,31 +42,45 @@ export type CallOptions = Pick<RequestOptions, 'timeout' | 'signal' | 'qos'>
 
 /** Options of `serve`. */
 export interface ServeOptions extends RespondOptions {
-  /** Name of a shared subscription (section 4.8.2), so that several serve together. Default: not shared. */
+  /**
+   * Name of a shared subscription (section 4.8.2), so that several responders share the requests.
+   * Default: not shared.
+   */
   readonly share?: string | undefined
-  /** Milliseconds without a word from its caller after which a stream that waits is ended, 1 to 2,147,483,647. Default 60,000. */
+  /**
+   * Milliseconds after which a stream that waits for credit from its caller is ended, 1 to
+   * 2,147,483,647. Default 60,000.
+   */
   readonly streamTimeout?: number | undefined
 }
 
 /** Defaults of an operation, for both ends. */
 export interface OperationDefaults<Errors extends OperationErrors = OperationErrors> {
-  /** Errors that its handlers raise and its callers narrow: by code, the codec of their data; undefined for one without data. Default: none. */
+  /**
+   * Errors that handlers throw and callers recognise: the codec of their data by code; undefined
+   * for an error without data. Default: none.
+   */
   readonly errors?: Errors | undefined
   /**
    * QoS of requests, and of the subscription that serves them: 1 for requests that arrive at least
    * once. Default 0.
    */
   readonly qos?: CallOptions['qos']
-  /** Milliseconds to wait for the answer, or for each one of a stream, 1 to 2,147,483,647. Default 30,000. */
+  /**
+   * Milliseconds to wait for the answer, or for each one of a stream, 1 to 2,147,483,647. Default
+   * 30,000.
+   */
   readonly timeout?: number | undefined
   /** Options of `serve`; override `qos`. Default: none. */
   readonly serve?: ServeOptions | undefined
 }
 
-/** Errors of an operation, by code: the codec of their data, or undefined for those without data. */
+/**
+ * Errors of an operation, by code: the codec of their data, or undefined for those without data.
+ */
 export type OperationErrors = Readonly<Record<string, Codec<never, unknown> | undefined>>
 
-/** Declared errors by the text of their code, which may be written as a number. */
+/** Declared errors by their code as text; a code may be declared as a number. */
 export type ErrorsByCode<Errors extends OperationErrors> = {
   readonly [Code in `${Exclude<keyof Errors, symbol>}`]: Code extends keyof Errors
     ? Errors[Code]
@@ -74,26 +89,26 @@ export type ErrorsByCode<Errors extends OperationErrors> = {
       : never
 }
 
-/** A declared error as its caller gets it: `reasonName` is its code. */
+/** A declared error, as the caller gets it: `reasonName` is its code. */
 export type DeclaredError<
   Errors extends OperationErrors,
   Code extends keyof Errors & string = keyof Errors & string,
 > = {
   readonly [Each in Code]: MqttError & {
-    /** As of every error that the other side raised. */
+    /** The same code as for every error of the other side. */
     readonly code: 'ERR_REMOTE'
     /** The code under which it is declared. */
     readonly reasonName: Each
-    /** As its codec makes it. */
+    /** The decoded data. */
     readonly data: Errors[Each] extends Codec<never, infer Out> ? Out : undefined
   }
 }[Code]
 
-/** Arguments after the code of an error: its data, if it has any, and a text. */
+/** Arguments after the code of an error: its data, if any, and a text. */
 export type ErrorArguments<Data> =
   Data extends Codec<infer In, unknown> ? [data: In, message?: string] : [message?: string]
 
-/** The value before the options, where an operation has one. */
+/** Arguments with the value first, if the operation takes one. */
 export type ValueFirst<In, Rest extends unknown[]> = unknown extends In
   ? [value: In, ...Rest]
   : [Promise<In>, Promise<void>] extends [Promise<void>, Promise<In>]
@@ -103,29 +118,31 @@ export type ValueFirst<In, Rest extends unknown[]> = unknown extends In
 /** One answer, or a generator of answers. */
 export type Answers<Value> = Value | Promise<Value> | AsyncGenerator<Value, unknown, unknown>
 
-/** An operation on a client that asks and answers. */
+/** An operation bound to a client that calls and serves. */
 export interface BoundOperation<Template extends string, In, Request, Answer, Out> {
   /**
-   * Asks and gives the answer.
-   * @throws MqttError ERR_INVALID_PAYLOAD for a value, or an answer, that does not fit; ERR_REMOTE when the responder fails; as `request` of the client
+   * Sends a request and resolves with the answer.
+   * @throws MqttError ERR_INVALID_PAYLOAD for a value, or an answer, that does not fit; ERR_REMOTE
+   * when the responder fails; as `request` of the client
    */
   call(...call: ParamsFirst<Template, ValueFirst<In, [options?: CallOptions]>>): Promise<Out>
   /**
-   * Asks and iterates the answers. Leaving the loop ends the generator that gives them.
-   * @throws MqttError ERR_REMOTE when the generator fails, ERR_TIMEOUT, ERR_SESSION_LOST where answers are missing, ERR_ABORTED, ERR_CLOSED
+   * Sends a request and iterates over the answers. Leaving the loop ends the responder's generator.
+   * @throws MqttError ERR_REMOTE when the generator fails, ERR_TIMEOUT, ERR_SESSION_LOST when
+   * answers are missing, ERR_ABORTED, ERR_CLOSED
    */
   stream(
     ...call: ParamsFirst<Template, ValueFirst<In, [options?: StreamOptions]>>
   ): AsyncIterableIterator<Out>
   /**
-   * Answers requests with the handler's result. Failures reach the caller as `ERR_REMOTE`. @throws
-   * MqttError as `respond` of the client
+   * Answers requests with the handler's result. Failures reach the caller as `ERR_REMOTE`.
+   * @throws MqttError as `respond` of the client
    */
   serve(
     handler: (received: Received<Params<Template>, Request>) => Answers<Answer>,
     options?: ServeOptions,
   ): Promise<TypedResponder>
-  /** The same with some of the parameters. */
+  /** As above, with some of the parameters. */
   serve(
     params: Partial<GivenParams<Template>> | undefined,
     handler: (received: Received<Params<Template>, Request>) => Answers<Answer>,
@@ -135,7 +152,7 @@ export interface BoundOperation<Template extends string, In, Request, Answer, Ou
 
 /** A running `serve`. */
 export interface TypedResponder extends Responder {
-  /** Requests whose payload or topic was none of this operation. */
+  /** Requests whose payload or topic did not fit this operation. */
   readonly invalid: number
 }
 
@@ -152,15 +169,15 @@ export class Operation<
   readonly kind = 'operation'
   /** The topic of requests. */
   readonly topic: TopicTemplate<Template>
-  /** Codec of requests; for an operation without input, one of empty payloads. */
+  /** Codec of requests; for an operation without input, one that writes empty payloads. */
   readonly request: Codec<In, Request>
-  /** Codec of answers; for an operation without output, one of empty payloads. */
+  /** Codec of answers; for an operation without output, one that writes empty payloads. */
   readonly answer: Codec<Answer, Out>
-  /** The errors that it declares. */
+  /** The declared errors. */
   readonly errors: Errors
   /** Defaults for each call and each `serve`. */
   readonly defaults: OperationDefaults<Errors>
-  /** Arguments of a call before its options: parameters and value, where it has them. */
+  /** Number of arguments of a call before its options: parameters and value, if it has them. */
   readonly takes: number
   readonly #bound = oncePerClient(
     (client: OperationClient) =>
@@ -187,13 +204,14 @@ export class Operation<
     this.takes = (topic.parameters.length > 0 ? 1 : 0) + (request === undefined ? 0 : 1)
   }
 
-  /** The operation on a client. */
+  /** Binds the operation to a client. */
   on(client: OperationClient): BoundOperation<Template, In, Request, Answer, Out> {
     return this.#bound(client)
   }
 
   /**
-   * A declared error, for a handler to throw: its caller gets the code, the data and the text, at once. The text is cut off behind 256 characters.
+   * Creates a declared error for a handler to throw: the caller gets the code, the data and the
+   * text immediately, without retries of the handler. The text is cut off after 256 characters.
    * @throws MqttError ERR_INVALID_OPTION for a code that is not declared
    */
   error<Code extends keyof Errors & string>(
@@ -215,8 +233,9 @@ export class Operation<
   }
 
   /**
-   * True for a declared error of this operation whose data fits its codec, or for the one of this code: from a caller, or from {@link Operation.error}. All
-   * other errors are as if nothing was declared.
+   * True for a declared error of this operation whose data fits its codec; with `code`, only for
+   * that one. Recognises errors of calls and of {@link Operation.error}. Other errors are not
+   * changed by the declarations.
    */
   isError<Code extends keyof Errors & string = keyof Errors & string>(
     error: unknown,
@@ -229,7 +248,7 @@ export class Operation<
   }
 }
 
-/** By the error: the operation that declares it. */
+/** The operation that declares an error, by the error. */
 const declaring = /* @__PURE__ */ new WeakMap<object, object>()
 
 function declare(operation: object, error: MqttError, data: unknown): MqttError {
@@ -238,14 +257,15 @@ function declare(operation: object, error: MqttError, data: unknown): MqttError 
   return error
 }
 
-/** The client that asks and answers. */
+/** The client that calls and serves. */
 export type OperationClient = Requester & Publisher<unknown> & Subscriber
 
-/** An empty payload, which has no value; whatever comes in its place is not looked at. */
+/** Writes an empty payload and ignores the received one. */
 const nothing: Codec<void> = { encode: () => '', decode: () => undefined, inPlace: true }
 
 /**
- * A topic, or a template of one, with what requests and answers hold. An operation without `request` takes no value, and one without `answer` gives none.
+ * Creates an operation: a topic or topic template, with codecs of requests and answers. Without
+ * `request` it takes no value, and without `answer` it returns none.
  * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION
  */
 export function operation<
@@ -315,7 +335,8 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     return isPromise(made) ? within(Promise.resolve(made), options.signal, 'unknown') : made
   }
 
-  // Parameters, value and options, wherever they stand.
+  // The arguments as parameters, value and options, with undefined for those that the operation
+  // does not have.
   #arguments(call: unknown[]): unknown[] {
     const { topic, request } = this.#operation
     if ((request as unknown) !== nothing) return checkedArguments(topic, call, 2)
@@ -471,7 +492,10 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
   }
 }
 
-/** The value of an answer. An answer that cannot be decoded means that the request was handled: sent again, it would be handled twice. */
+/**
+ * The value of an answer. If it cannot be decoded, the request was still handled, so the error must
+ * not lead to a retry.
+ */
 function answered<Out>(codec: Codec<never, Out>, message: Message): Out | Promise<Out> {
   const fail = (error: unknown): never => {
     throw withOutcome(error, 'unknown')
@@ -496,7 +520,10 @@ async function replyOf<Answer>(codec: Codec<Answer, unknown>, value: Answer) {
 
 type AnyOperation = Pick<Operation<string, unknown, unknown, unknown, unknown>, 'errors'>
 
-/** The answer that is a declared error; undefined for any other error. It is an answer: the request is not handled again for it. */
+/**
+ * The answer for a declared error; undefined for any other error. As an answer, it ends the request
+ * without a retry of the handler.
+ */
 function declaredAnswer(operation: AnyOperation, error: unknown): Promise<ErrorAnswer> | undefined {
   if (declaring.get(error as object) !== operation) return undefined
   const { reasonName: code = '', message, data } = error as MqttError & { readonly data: never }
@@ -508,7 +535,7 @@ function declaredAnswer(operation: AnyOperation, error: unknown): Promise<ErrorA
   return replyOf(codec, data).then((reply) => ({ ...reply, words: [name, ['message', text]] }))
 }
 
-/** The error of a call: with its data, where its code is declared and the data fits. */
+/** The error of a call, with its data if its code is declared and the data fits. */
 async function failureOf(operation: AnyOperation, error: unknown): Promise<unknown> {
   const answer = answers.get(error as object)
   if (answer === undefined) return error

@@ -1,18 +1,20 @@
 /**
- * What the codecs of binary formats share: which values they send, and how received bytes are checked before a library reads them.
+ * Common part of the binary codecs: refuses values that cannot be sent, and checks received bytes
+ * before a library decodes them.
  *
- * The libraries make room for as many items as bytes say that there are, and follow them to any depth. So each payload is walked first, without making
- * anything of it: it holds one value, as many items as it says, to a bounded depth.
+ * The libraries allocate as many items as the bytes announce and recurse to any depth. So each
+ * payload is checked first, without creating values: it must hold exactly one value, all announced
+ * items, and a bounded depth.
  */
 import { type Codec, isText, raise, type SchemaOptions, withSchema } from './codec.js'
 import type { StandardSchema } from './standard-schema.js'
 
-/** Values in values. */
+/** Most levels of nested values. */
 const mostDepth = 500
-/** Bits of a bigint, including its sign. */
+/** Most bits of a bigint, including its sign. */
 const mostBits = 1024
 
-/** Bytes of a text of which no library leaves a byte order mark out. */
+/** Length in bytes up to which all libraries keep the byte order mark of a text. */
 const mostMarked = 64
 
 /** The parts that differ between formats. */
@@ -47,12 +49,15 @@ export class Walk {
   readonly #view: DataView
   readonly #head: (walk: Walk) => void
   #at = 0
-  /** Items still to come: in the innermost list or map, and in those around it. Infinity: until a mark of its end; below zero, of a map. */
+  /**
+   * Items left in the innermost list or map, and in those around it. Infinity: a list that an end
+   * mark ends; -Infinity: such a map.
+   */
   #left = 1
   readonly #around: number[] = []
-  /** Items that lists and maps have announced and that are still missing. */
+  /** Items announced by lists and maps and not read yet. */
   #owed = 1
-  /** Items read in the innermost list or map, the mark of its end among them. */
+  /** Items read in the innermost list or map, including its end mark. */
   #seen = 0
   readonly #seenAround: number[] = []
 
@@ -63,8 +68,8 @@ export class Walk {
   }
 
   /**
-   * Checks everything. @throws Error unless it is exactly one value, and needs no more memory than
-   * its bytes justify
+   * Checks everything.
+   * @throws Error unless it is exactly one value, and needs no more memory than its bytes justify
    */
   all(): void {
     for (;;) {
@@ -99,12 +104,12 @@ export class Walk {
       : this.#view.getUint32(at) * 2 ** 32 + this.#view.getUint32(at + 4)
   }
 
-  /** Bytes that hold no items. */
+  /** Skips bytes that contain no items. */
   skip(length: number): void {
     this.#take(length)
   }
 
-  /** The same, where they are text. */
+  /** Skips bytes of text and returns the text. */
   text(length: number): string {
     this.#take(length)
     const text = utf8.decode(this.#bytes.subarray(this.#at - length, this.#at))
@@ -112,17 +117,20 @@ export class Walk {
     return text
   }
 
-  /** The same, to be looked at. */
+  /** Skips bytes and returns a view of them. */
   view(length: number): DataView {
     this.#take(length)
     return new DataView(this.#bytes.buffer, this.#bytes.byteOffset + this.#at - length, length)
   }
 
-  /** A list of so many items, or a map of twice as many as it has keys. Infinity, for a map with a sign: a mark ends it. */
+  /**
+   * Enters a list of `count` items, or a map whose `count` is twice its number of keys. Infinity
+   * for a list and -Infinity for a map that an end mark ends.
+   */
   enter(count: number): void {
     if (this.#around.length >= mostDepth) tooDeep()
     const isCounted = Number.isFinite(count)
-    // Each takes one byte or more.
+    // Each item needs at least one byte.
     if (isCounted && this.#owed + count > this.#bytes.length - this.#at) tooShort()
     this.#around.push(this.#left)
     this.#seenAround.push(this.#seen)
@@ -131,7 +139,7 @@ export class Walk {
     if (isCounted) this.#owed += count
   }
 
-  /** The mark of the end. */
+  /** Handles an end mark. */
   end(): void {
     if (Number.isFinite(this.#left)) raise(new Error('has an end of nothing'))
     if (this.#left < 0 && this.#seen % 2 === 0) raise(new Error('has a key without a value'))
@@ -149,7 +157,7 @@ export class Walk {
   }
 }
 
-/** Refuses a time that is no number, or that a `Date` cannot hold. */
+/** Refuses a time that is not a number or that a `Date` cannot hold. */
 export function assertTime(milliseconds: number): void {
   if (Number.isNaN(new Date(milliseconds).getTime()))
     raise(new Error('has a time that no Date can hold'))
@@ -165,7 +173,10 @@ function tooShort(): never {
   throw new Error('says that it holds more than it has bytes for')
 }
 
-/** Refuses what would come as something else: of a Map or a Set, each library makes what it likes. */
+/**
+ * Refuses values that would be decoded as something else: for example, libraries differ in how they
+ * encode Map and Set.
+ */
 function assertPlain(value: unknown, depth: number): void {
   if (typeof value === 'string') return assertText(value)
   if (typeof value === 'bigint' && BigInt.asIntN(mostBits, value) !== value)
@@ -206,7 +217,7 @@ function assertText(text: string): void {
   if (text.startsWith('\ufeff')) marked()
 }
 
-// Libraries leave it out of longer texts, as decoders of texts do.
+// Libraries drop the byte order mark of longer texts, as text decoders do.
 function marked(): never {
   throw new Error('has a text that begins with a byte order mark')
 }

@@ -16,7 +16,10 @@ export function accessOf(client: object): ClientAccess {
   )
 }
 
-/** The payload of a value, or the promise of one. @throws MqttError ERR_INVALID_PAYLOAD; such a promise rejects with it */
+/**
+ * The payload of a value, or a promise of it.
+ * @throws MqttError ERR_INVALID_PAYLOAD; such a promise rejects with it
+ */
 export function encoded<In>(
   codec: Codec<In, unknown>,
   value: In,
@@ -30,7 +33,7 @@ export function encoded<In>(
   )
 }
 
-// It may be sent much later, and libraries write into the same memory again.
+// Copied, because it may be sent much later and libraries reuse their memory.
 function payloadOf(
   { inPlace }: Codec<never, unknown>,
   given: string | Uint8Array,
@@ -64,7 +67,10 @@ export function propertiesOf(
   return { contentType, payloadFormatIndicator, ...given }
 }
 
-/** The value of a message, or the promise of one. @throws MqttError ERR_INVALID_PAYLOAD; such a promise rejects with it */
+/**
+ * The value of a message, or a promise of it.
+ * @throws MqttError ERR_INVALID_PAYLOAD; such a promise rejects with it
+ */
 export function decoded<Out>(codec: Codec<never, Out>, message: Message): Out | Promise<Out> {
   return checked(() => readBy(codec, message), true)
 }
@@ -86,7 +92,7 @@ function bytesOf({ inPlace }: Codec<never, unknown>, { payload }: Message): Uint
   return inPlace === true ? payload : new Uint8Array(payload)
 }
 
-// Without parameters, and whatever the case. JSON is also what says that it is built on it.
+// Compares without parameters and case. For JSON, types with the suffix `+json` are accepted too.
 function accepts(own: string | undefined, given: string): boolean {
   if (own === undefined) return true
   const wanted = essence(own)

@@ -1,17 +1,20 @@
 /**
- * Options that are refused: one helper, so that each entry ships these words once.
+ * Refuses invalid arguments. Shared, so that each entry contains these texts once.
  */
 import { MqttError, programFault } from '../errors.js'
 
-/** Milliseconds that a timer can wait. */
+/** The longest delay of a timer, in milliseconds. */
 export const longestWait = 2_147_483_647
 
-/** Throws that an option is invalid. @throws MqttError ERR_INVALID_OPTION, always */
+/** Throws the error for an invalid option. @throws MqttError ERR_INVALID_OPTION, always */
 export function refuse(option: string, what: string): never {
   throw programFault(new MqttError('ERR_INVALID_OPTION', `${option} ${what}`, { option }))
 }
 
-/** Refuses a callback, and whatever else is no object of options. @throws MqttError ERR_INVALID_OPTION */
+/**
+ * Refuses callbacks and other values that are not options objects.
+ * @throws MqttError ERR_INVALID_OPTION
+ */
 export function assertOptions(given: unknown): void {
   if (given === undefined || (typeof given === 'object' && given !== null)) return
   refuse(

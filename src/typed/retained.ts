@@ -1,5 +1,6 @@
 /**
- * The retained messages of now. No packet says that the last one has come: a silence does.
+ * Reads the current retained messages. MQTT does not mark the last one, so a pause without messages
+ * ends the reading.
  */
 
 import type { Filters, Message, SubscribeOptions, Subscriber } from '../client/options/index.js'
@@ -10,19 +11,23 @@ import { wholeNumber } from './refuse.js'
 /** Options of {@link retained}. */
 export interface RetainedOptions
   extends Pick<SubscribeOptions, 'qos' | 'signal' | 'buffer' | 'bufferBytes'> {
-  /** Milliseconds without a retained message after which there are no more, 1 to 2,147,483,647. Default 300. */
+  /**
+   * Milliseconds without a retained message after which there are no more, 1 to 2,147,483,647.
+   * Default 300.
+   */
   readonly quiet?: number | undefined
 }
 
-/** Of those at QoS 0 all come at once, however slowly they are read. */
+/** Large limits, because servers send QoS 0 messages all at once, however slowly they are read. */
 const mostBuffered = 1_000_000
 const mostBytes = 32 * 1024 * 1024
 
 /**
- * Subscribes, gives the retained messages that the server has, and ends. Live messages are left out. Servers send retained ones right behind the grant;
- * `quiet` is for those that take their time.
- * @throws MqttError ERR_DROPPED where some did not fit `buffer` (default 1,000,000) or `bufferBytes` (32 MiB), ERR_CONNECTION_LOST where some may be
- * missing for that; ERR_INVALID_OPTION; as `subscribe` of the client
+ * Subscribes, yields the retained messages of the server, and ends. Live messages are skipped. Most
+ * servers send retained messages right after the grant; raise `quiet` for slower ones.
+ * @throws MqttError ERR_DROPPED when some did not fit `buffer` (default 1,000,000) or `bufferBytes`
+ * (default 32 MiB), ERR_CONNECTION_LOST when the connection was lost and some may be missing;
+ * ERR_INVALID_OPTION; as `subscribe` of the client
  */
 export async function* retained(
   client: Subscriber,

@@ -1,35 +1,37 @@
 /**
- * Entries by topic, in the order in which the topics came, of which a picture can be taken at no cost: what did not change since is shared with it.
+ * A map by topic, in the order in which topics were added, with cheap snapshots that share
+ * unchanged parts with it.
  *
- * Entries lie in the leaves of a tree, each at the place that its topic was given. A change copies the nodes above its place that a picture has too, so that
- * many changes, each with its picture, cost hardly more for each as there are more topics. A picture never changes.
+ * Entries are in the leaves of a tree, each at the place assigned to its topic. A change copies the
+ * nodes on the path that a snapshot shares, so the cost of a change with a snapshot grows only
+ * logarithmically with the number of topics. A snapshot never changes.
  */
 
 /** Children of a node, as a power of 2. */
 const bits = 5
 const mask = 2 ** bits - 1
-/** Gaps that are left alone, besides as many as there are topics. */
+/** Places are compacted when the gaps exceed the number of topics by more than this. */
 const mostGaps = 512
 
 type Pair<V> = readonly [topic: string, value: V]
 /** An array of nodes; in a leaf, of pairs. */
 type Node<V> = (Node<V> | Pair<V> | undefined)[]
 
-/** The readable part. */
+/** The readable part: a snapshot. */
 class Picture<V> implements ReadonlyMap<string, V> {
-  /** Where the topics are now: a picture of before looks them up there first. */
+  /** Current places of the topics, shared with older snapshots, which look there first. */
   protected readonly places: Map<string, number>
   protected root: Node<V>
-  /** Bits of a place that are below the root. */
+  /** Bits of a place that are resolved below the root. */
   protected shift: number
-  /** Places that were given. */
+  /** Number of assigned places. */
   protected end: number
   protected count: number
-  /** The error that ended it. */
+  /** The error that ended the subscription. */
   error: Error | undefined
-  /** True until the server has answered. */
+  /** True until the server has granted or refused the subscription. */
   isPending = true
-  /** True while nothing has changed since it was taken. */
+  /** True while nothing has changed since the snapshot. */
   fresh = true
   #own: Map<string, V> | undefined
 
@@ -56,7 +58,7 @@ class Picture<V> implements ReadonlyMap<string, V> {
     const pair = place === undefined ? undefined : this.at(place)
     if (pair?.[0] === topic) return pair[1]
     if (this.fresh) return undefined
-    // It may have been elsewhere then.
+    // The topic may have had another place at the time of the snapshot.
     this.#own ??= new Map(this)
     return this.#own.get(topic)
   }
@@ -110,12 +112,12 @@ class Picture<V> implements ReadonlyMap<string, V> {
 /** The writable part. */
 export class TopicRows<V> extends Picture<V> {
   #picture: Picture<V> | undefined
-  /** Nodes that no picture has. */
+  /** Nodes that no snapshot shares. */
   readonly #mine = new Set<Node<V>>()
-  /** No topic has a place before this one. */
+  /** No topic has a place below this one. */
   #first = 0
 
-  /** The same one until something changes. */
+  /** A snapshot: the same object until something changes. */
   protected picture(): Picture<V> {
     if (this.#picture === undefined) {
       this.#picture = new Picture(this.places, this.root, this.shift, this.end, this.count)
@@ -126,7 +128,7 @@ export class TopicRows<V> extends Picture<V> {
     return this.#picture
   }
 
-  /** The server has answered, or it ended with this. */
+  /** Notes that the server has answered, or the error that ended the subscription. */
   protected settle(error?: Error): void {
     this.error = error
     this.isPending = false
@@ -153,7 +155,7 @@ export class TopicRows<V> extends Picture<V> {
     return true
   }
 
-  /** The topic that has been there longest; one has to be there. */
+  /** The topic that was added first. The map must not be empty. */
   protected oldest(): string {
     for (; ; this.#first++) {
       const pair = this.at(this.#first)
@@ -183,7 +185,7 @@ export class TopicRows<V> extends Picture<V> {
     return copy
   }
 
-  // Topics move up into the gaps.
+  // Assigns new places without gaps.
   #close(): void {
     const pairs = [...this.entries()]
     this.root = []

@@ -21,7 +21,7 @@ export interface StandardSchema<In = unknown, Out = In> {
           readonly input: (options: { readonly target: 'draft-07' }) => object
         }
       | undefined
-    /** For the compiler alone. */
+    /** Types for the compiler; absent at run time. */
     readonly types?:
       | {
           /** Input type. */
@@ -38,7 +38,7 @@ export type SchemaResult<Out> =
   | {
       /** The output value. */
       readonly value: Out
-      /** Never there. */
+      /** Always undefined. */
       readonly issues?: undefined
     }
   | {

@@ -1,7 +1,7 @@
 /**
- * A subscription of a channel: what a {@link Subscription} is, with parameters and values.
+ * A subscription of a channel: like {@link Subscription}, with parameters and values.
  *
- * It reads from one subscription of the client, and never hands out a message twice.
+ * It reads from one subscription of the client and never delivers a message twice.
  */
 
 import type { Grant, Message, NextOptions, Subscription } from '../client/options/index.js'
@@ -12,36 +12,50 @@ import { isPromise } from './codec.js'
 import type { Incoming, Taken } from './incoming.js'
 import type { Params } from './template.js'
 
-/** Messages of a channel: `for await` reads them, `await using` ends the subscription with the block. */
+/**
+ * Messages of a channel: `for await` reads them, `await using` ends the subscription with the
+ * block.
+ */
 export interface TypedSubscription<Delivery> extends AsyncIterable<Delivery>, AsyncDisposable {
   /** Settles with the grant. Never an unhandled rejection. */
   readonly ready: Promise<TypedSubscription<Delivery>>
-  /** Per filter, in the order asked; empty before the grant. */
+  /** The grant of each filter, in the order of the request; empty before the grant. */
   readonly granted: readonly Grant[]
-  /** Messages that wait to be read. */
+  /** Messages waiting to be read. */
   readonly size: number
   /** Messages dropped unread. */
   readonly dropped: number
-  /** Messages whose payload or topic was none of this channel. */
+  /** Messages whose payload or topic did not fit this channel. */
   readonly invalid: number
   /**
-   * The next message; undefined at the end. Under automatic acks it acknowledges the one before.
+   * The next message; undefined at the end. With automatic acks, the call acknowledges the message
+   * before.
    * @throws MqttError ERR_INVALID_PAYLOAD under `onInvalid: 'throw'`; as `next` of a subscription
    */
   next(options?: NextOptions): Promise<Delivery | undefined>
-  /** A message that is there, or undefined; never waits. @throws MqttError ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `next` */
+  /**
+   * The next buffered message, or undefined; never waits.
+   * @throws MqttError ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `next`
+   */
   read(): Delivery | undefined
-  /** Up to `max` messages at a time (default: all that are there); asking for the next batch acknowledges this one. */
+  /**
+   * Batches of up to `max` messages (default: all buffered ones); requesting the next batch
+   * acknowledges this one.
+   */
   batches(max?: number): AsyncIterableIterator<Delivery[]>
   [Symbol.asyncIterator](): AsyncIterableIterator<Delivery>
   /**
-   * The messages as a web stream, which reads ahead: for `ack: 'manual'` and `'on-receive'` only. Cancelling it leaves the subscription.
+   * The messages as a web stream, which reads ahead: for `ack: 'manual'` and `'on-receive'` only.
+   * Cancelling it leaves the subscription.
    * @throws MqttError ERR_INVALID_OPTION, ERR_CONCURRENT_NEXT
    */
   readable(): ReadableStream<Delivery>
   /** Ends it on the broker too when it is the last on its filters; settles at UNSUBACK. */
   unsubscribe(): Promise<void>
-  /** Ends it here only: the broker's subscription and unacknowledged messages stay for the next one on these filters. */
+  /**
+   * Ends it locally only: the broker's subscription and unacknowledged messages stay for the next
+   * subscription on these filters.
+   */
   detach(): void
 }
 
@@ -56,7 +70,10 @@ export class ReadSubscription<
 {
   readonly #from: Subscription
   readonly #incoming: Incoming<Template, Value>
-  /** A message whose value was not there yet when a wait was given up: a function that gives it, or throws. It is the next one. */
+  /**
+   * The pending value of the next message, kept when a wait for it ends: fulfils with a function
+   * that returns the value or throws.
+   */
   #late: Promise<() => Given<Delivery> | undefined> | undefined
   #reading = false
   /** Ends the wait for a value when the reader has left. */
@@ -144,7 +161,7 @@ export class ReadSubscription<
     return undefined
   }
 
-  // Without a race against one promise that lives long: that would remember each.
+  // Not `Promise.race` with one long-lived promise, which would keep a reference to every race.
   #unlessLeft<T>(late: PromiseLike<T>): Promise<T | undefined> {
     return new Promise((resolve, reject) => {
       this.#leave = () => resolve(undefined)
@@ -209,7 +226,7 @@ export class ReadSubscription<
         return leave(error)
       }
     }
-    // However many are passed over: a promise that waits for the next one, and so on, would hold them all.
+    // A loop, because a chain of promises would keep every skipped message in memory.
     const slowly = async (
       first: Item | undefined | PromiseLike<Item | undefined>,
     ): Promise<Result> => {
@@ -281,7 +298,10 @@ function nothing(): undefined {
   return undefined
 }
 
-/** The promise, no longer than a `next()` waits. @throws MqttError ERR_TIMEOUT, ERR_ABORTED */
+/**
+ * Waits for the promise, limited by `timeout` and `signal` of a `next()`.
+ * @throws MqttError ERR_TIMEOUT, ERR_ABORTED
+ */
 async function waited<T>(promise: Promise<T>, { timeout, signal }: NextOptions): Promise<T> {
   const gone = deferred<never>()
   const timer =

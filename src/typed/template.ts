@@ -1,7 +1,9 @@
 /**
- * Topic templates: `plant/{line}/{device}/temperature` gives names, filters and matches, with the parameters in its type.
+ * Topic templates such as `plant/{line}/{device}/temperature`: create names and filters, and match
+ * names, with typed parameters.
  *
- * Peers choose the names that are matched: each is walked once, without regular expressions, and one that does not match allocates nothing.
+ * Matched names come from peers: each is scanned once, without regular expressions, and a mismatch
+ * allocates nothing.
  */
 import { MqttError, printable } from '../errors.js'
 
@@ -25,19 +27,25 @@ type Slots<Text extends string> =
       : never
     : never
 
-/** The parameters of a template as {@link TopicTemplate.match} gives them. A template that the compiler does not know may have any. */
+/**
+ * The parameters of a template, as {@link TopicTemplate.match} returns them. A template that is not
+ * a literal type may have any.
+ */
 export type Params<Template extends string> = string extends Template
   ? Readonly<Record<string, string | number>>
   : { readonly [S in Slots<Template> as S[0]]: S[1] }
 
-/** The parameters of a template as they are given: a level may be a number too. Of `'#'`, the topic or filter itself. */
+/**
+ * The parameters of a template, as callers pass them: numbers are accepted for any level. For
+ * `'#'`, the topic or filter itself.
+ */
 export type GivenParams<Template extends string> = string extends Template
   ? Readonly<Record<string, string | number>>
   : Template extends '#'
     ? string
     : { readonly [S in Slots<Template> as S[0]]: S[1] extends number ? number : string | number }
 
-/** True for a template without parameters: calls have no argument for them. */
+/** True for a template without parameters, whose calls have no argument for them. */
 export type IsPlain<Template extends string> = string extends Template
   ? false
   : Template extends '#'
@@ -148,14 +156,17 @@ export interface FilterOptions {
   readonly share?: string | undefined
 }
 
-/** Every topic: names and filters are given as they are. */
+/** The template for every topic: callers pass whole names and filters. */
 const every = '#'
 
-/** A topic with parameters; or `'#'`, which stands for every topic, where the topic or filter itself is given in the place of parameters. */
+/**
+ * A topic with parameters; or `'#'` for every topic, where callers pass the topic or filter itself
+ * in place of parameters.
+ */
 export class TopicTemplate<Template extends string = string> {
-  /** As it was written. */
+  /** The text of the template. */
   readonly template: Template
-  /** Names of the parameters, in order; of `'#'`, `topic`. */
+  /** Names of the parameters, in order; `topic` for `'#'`. */
   readonly parameters: readonly string[]
   readonly #levels: readonly Level[]
 
@@ -171,18 +182,22 @@ export class TopicTemplate<Template extends string = string> {
       fail('a parameter is named twice', text)
   }
 
-  /** The Topic Name (section 4.7) with these parameters. @throws MqttError ERR_INVALID_TOPIC that names the parameter */
+  /**
+   * The Topic Name (section 4.7) with these parameters.
+   * @throws MqttError ERR_INVALID_TOPIC that names the parameter
+   */
   name(...[params]: ParamsFirst<Template, []>): string {
     return this.#join(params, undefined)
   }
 
   /**
    * The Topic Filter with `+` where a parameter is left out, and `#` for the rest (section 4.7.1).
-   * @throws MqttError ERR_INVALID_TOPIC that names the parameter; also for one that is given as undefined, or for null in the place of all, which would
-   * subscribe to all. Undefined in that place is an argument that is left out
+   * @throws MqttError ERR_INVALID_TOPIC that names the parameter; also for a parameter that is
+   * undefined, and for null in place of the parameters, which would match every topic. Undefined in
+   * place of the parameters counts as omitted
    */
   filter(params: Partial<GivenParams<Template>> = {}, { share }: FilterOptions = {}): string {
-    // A Map or a list has no parameters by name, and would stand for all.
+    // A Map or an array has no named parameters and would match every topic.
     const isObject = Object.prototype.toString.call(params) === '[object Object]'
     if (!isObject && (this.template !== every || typeof params === 'object'))
       fail('parameters must be an object; left out, they stand for any', params, 'params')
@@ -196,7 +211,10 @@ export class TopicTemplate<Template extends string = string> {
     return share === undefined ? filter : `$share/${levelText(share, 'share', false)}/${filter}`
   }
 
-  /** The parameters of a Topic Name; undefined where it does not match. A name with an empty level matches `'#'` alone, which has none to give. */
+  /**
+   * The parameters of a Topic Name; undefined if it does not match. A name with an empty level
+   * matches only `'#'`, whose matches have no parameters.
+   */
   match(name: string): Params<Template> | undefined {
     if (!this.#walk(name)) return undefined
     const found: Record<string, string | number> = {}
@@ -204,18 +222,18 @@ export class TopicTemplate<Template extends string = string> {
     return found as Params<Template>
   }
 
-  /** As `JSON.stringify` has it: the text. */
+  /** The text of the template, for `JSON.stringify`. */
   toJSON(): string {
     return this.template
   }
 
-  // Level by level; with somewhere to put them, parameters are taken out.
+  // Matches level by level; puts the parameters into `found` if given.
   #walk(name: string, found?: Record<string, string | number>): boolean {
     if (this.template === every) return true
     let at = 0
     for (const { text, name: parameter, kind } of this.#levels) {
       const rest = kind === 'rest'
-      // Behind the last level there is a rest of no levels at all.
+      // The name has ended: only a rest of zero levels still matches.
       if (at > name.length) {
         if (rest && found) found[parameter as string] = ''
         return rest
@@ -250,7 +268,7 @@ export class TopicTemplate<Template extends string = string> {
       if (!this.parameters.includes(key)) fail(`'${this.template}' has no parameter`, key, key)
     const levels = this.#levels.map(({ text, name, kind }) => {
       if (name === undefined) return text
-      // Accepts getters of class instances, but nothing that every object has.
+      // Accepts getters of class instances, but not the members of `Object.prototype`.
       const isGiven = Object.hasOwn(given, name) || (name in given && !(name in Object.prototype))
       const value = isGiven ? given[name] : undefined
       if (isGiven && value === undefined)
@@ -260,14 +278,17 @@ export class TopicTemplate<Template extends string = string> {
         fail(`parameter '${name}' must be a number`, value, name)
       return levelText(value, name, kind === 'rest')
     })
-    // No levels of a rest: nor is there a slash before it.
+    // A rest of zero levels has no slash before it.
     if (levels.length > 1 && levels.at(-1) === '') levels.pop()
     const topic = levels.join('/')
     return topic === '' ? fail('the topic is empty', topic) : topic
   }
 }
 
-/** A template of topics; `'#'` is that of all. @throws MqttError ERR_INVALID_TOPIC for one that is not valid */
+/**
+ * Creates a topic template; `'#'` matches every topic.
+ * @throws MqttError ERR_INVALID_TOPIC for one that is not valid
+ */
 export function topic<Template extends string>(
   template: Checked<Template>,
 ): TopicTemplate<Template> {
@@ -309,7 +330,7 @@ function levelText(value: unknown, name: string, rest: boolean): string {
   return text
 }
 
-// A topic that is given as it is.
+// Checks a topic that is passed whole.
 function nameText(text: string): string {
   if (text === '') fail('the topic is empty', text)
   for (const unit of text)
@@ -336,12 +357,12 @@ function isCanonical(text: string, from: number, to = text.length): boolean {
     (point > start + 1 || text.startsWith('0.000000', start))
   )
     return false
-  // So many digits are always kept; whether more are, only the number shows.
+  // Up to 15 digits always survive conversion to a number; longer ones are compared.
   const digits = to - start > 15 ? text.slice(from, to) : ''
   return digits === '' || String(Number(digits)) === digits
 }
 
-/** True for half a character: a surrogate that stands alone. */
+/** True for a lone surrogate: half a character. */
 export function isHalf(unit: string): boolean {
   return unit.length === 1 && unit >= '\ud800' && unit <= '\udfff'
 }

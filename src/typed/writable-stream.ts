@@ -1,14 +1,16 @@
 /**
- * Web streams that publish what is written to them. Backpressure is that of the publisher: a write ends when the next one would not have to wait.
+ * Web streams that publish their chunks. Backpressure comes from the publisher: a write waits until
+ * the publisher is writable.
  */
 import type { Message, Payload, Publisher, PublishOptions } from '../client/options/index.js'
 import { deferred } from '../common/abort.js'
 
 /**
- * A stream whose chunks are published, in order: payloads, or messages, which are acknowledged once theirs is. Closing it waits for every acknowledgement;
- * a publish that fails makes the stream fail with its error, so that `readable().pipeTo(writableStream(…))` rejects with it and leaves the subscription.
- * Aborting it waits for nothing.
- * @param topic where to, or a function that says it of each chunk
+ * Creates a stream that publishes its chunks in order: payloads, or messages, which are
+ * acknowledged once their publish is. Closing it waits for every acknowledgement. A failed publish
+ * makes the stream fail with its error, so that `readable().pipeTo(writableStream(…))` rejects with
+ * it and leaves the subscription. Aborting it waits for nothing.
+ * @param topic the Topic Name, or a function that returns it for each chunk
  */
 export function writableStream<Chunk = Payload | Message>(
   publisher: Publisher<unknown>,

@@ -1,7 +1,7 @@
 /**
  * The WebAssembly of scanner.as in base64, written by `npm run build`: not to be edited.
  *
- * Of source, compiler and settings with the digest 939e4d8d15f9799cc3ef199ad69ba4dd51ac78dd4a39fb3f97cde1a0ab0d494e.
+ * Of source, compiler and settings with the digest db23acb6f65b3c63d40bf840eab43402508901d408d86f1c289dee700dd8f1de.
  */
 
 /** See `loadScanner`. */

@@ -1,10 +1,11 @@
 /**
- * The frames of one connection, found and checked by the WebAssembly scanner where that is worth a call, else by the Framer.
+ * The frames of one connection, found and checked by the WebAssembly scanner if a call is worth it,
+ * otherwise by the Framer.
  *
- * The scanner fills a table with what it accepted; this class hands it out row by row. Whatever the scanner leaves open goes to the parser in
- * TypeScript at the same bytes: the beginning of an incomplete frame, a frame that is too large for the window, a packet other than PUBLISH, and
- * everything that is wrong. So there is one judge of errors, and it must never be this file. Settings hold for a chunk: what a server sends never
- * changes them.
+ * The scanner fills a table with accepted frames, which this class returns row by row. The parser
+ * in TypeScript handles the same bytes for everything else: incomplete frames, frames too large for
+ * the window, packets other than PUBLISH, and errors. Only that parser may report errors, never
+ * this file. Settings hold for a chunk: received data never changes them.
  */
 import { nothing } from '../wire/fields.js'
 import { Framer } from '../wire/framer.js'
@@ -36,30 +37,34 @@ import {
 import { Rows, TopicRecords } from './rows.js'
 
 /**
- * When the scanner is worth a call: the number of frames that a chunk needs, estimated by its
- * first.
+ * When a call of the scanner is worth it: the number of frames that a chunk must have, estimated
+ * from the size of its first frame.
  */
 export interface Worth {
-  /** In the window, where frames have properties, and where they have none. */
+  /** For a chunk in the window: with properties (`rich`), and without (`plain`). */
   readonly rich: number
   readonly plain: number
-  /** Elsewhere: to be copied into the window, which costs less than what the parser in TypeScript needs for a chunk of any size. */
+  /**
+   * For a chunk that must be copied into the window. Copying costs less than parsing in TypeScript,
+   * at any size of the chunk.
+   */
   readonly copied: number
-  /** Bytes of a frame that may be copied. */
+  /** Largest frame, in bytes, for which a chunk is copied. */
   readonly largestCopied: number
 }
 
-// As measured on Node 20: the call and what is around it cost as much as the parser takes for two packets without properties, and the scanner saves a
-// sixth of that with each; of a packet with five user properties it saves half.
+// Measured on Node 20: a call costs as much as the parser needs for two packets without properties,
+// and the scanner saves a sixth of that per packet. For a packet with five user properties it saves
+// half.
 const usually: Worth = { rich: 2, plain: 16, copied: 1, largestCopied: 512 }
 
 /**
- * Finds a server's packets on one connection. After an error nothing more is read, and `clear`
+ * Finds the packets of a server on one connection. After an error nothing more is read, and `clear`
  * releases the window.
  */
 export class WasmFrames extends Framer {
   // valid while a frame is current
-  /** The row of the current frame where the scanner vouches for it, else -1. */
+  /** The row of the current frame if the scanner accepted it; otherwise -1. */
   #row = -1
 
   // valid for the connection
@@ -73,13 +78,16 @@ export class WasmFrames extends Framer {
   // valid for the chunk
   #chunk: Uint8Array = nothing
   #length = 0
-  /** The chunk is a copy of ours. */
+  /** The chunk is a copy owned by this object. */
   #kept = false
   /** The chunk was read into the window. */
   #inPlace = false
-  /** The Framer walks the chunk to its end. */
+  /** The Framer reads the rest of the chunk. */
   #plainly = false
-  /** The chunk is in the window, up to the limit of the rows; else the Framer has it, and there are no rows. */
+  /**
+   * The chunk is in the window, up to the limit of the rows. Otherwise the Framer has it, and there
+   * are no rows.
+   */
   #inside = false
 
   constructor(memory: Memory, options: FrameOptions, worth = usually) {
@@ -107,7 +115,7 @@ export class WasmFrames extends Framer {
     const { bytes } = this.#memory.window
     this.#inPlace = chunk === bytes || chunk.buffer === bytes.buffer
     if (this.#inPlace) this.#claim()
-    // A caller that passes this very memory wants it read where it lies.
+    // With `data`, the caller wants the chunk read in place, without a copy into the window.
     else this.#plainly = data !== undefined
   }
 
@@ -149,7 +157,7 @@ export class WasmFrames extends Framer {
     const rest = this.#inside
       ? this.bytes.subarray(this.#rows.position, this.#rows.limit)
       : this.#chunk.subarray(this.#length - super.unread, this.#length)
-    // Not `slice`: that of a Buffer shares its memory.
+    // Not `slice`, which does not copy for a Buffer.
     this.push(new Uint8Array(rest))
     this.bytes = nothing
     this.#kept = true
@@ -165,7 +173,7 @@ export class WasmFrames extends Framer {
     if (row === rows.last) return this.#inside ? this.#scanOn() : this.#begin()
     const { table } = rows
     const start = table[row + START] as number
-    // A packet of another type: that, its sender and its size are judged like any other's.
+    // A packet other than PUBLISH: the Framer checks its type, sender and size.
     if ((table[row + FIRST] as number) >= OTHER) this.measure(this.bytes, start, rows.limit)
     this.start = start
     this.body = table[row + BODY] as number
@@ -175,7 +183,8 @@ export class WasmFrames extends Framer {
     return true
   }
 
-  // The Framer completes the frame whose beginning it held; then the scanner is asked, or the Framer goes on.
+  // First the Framer completes a frame that began in an earlier chunk; then the scanner reads the
+  // rest, or the Framer continues.
   #begin(): boolean {
     if (this.pending === 0) {
       if (this.#enter()) return this.next()
@@ -197,7 +206,7 @@ export class WasmFrames extends Framer {
       return false
     if (this.#inPlace) this.#start(chunk.byteOffset + from, chunk.byteOffset + limit)
     else {
-      // Frames in that memory may still be in use.
+      // Frames in the window may still be in use.
       if (limit - from > READ_SIZE || memory.owner !== undefined) return false
       memory.window.bytes.set(
         from === 0 && limit === chunk.length ? chunk : chunk.subarray(from, limit),
@@ -226,7 +235,7 @@ export class WasmFrames extends Framer {
     this.#records.renew(this.#memory.generation)
   }
 
-  // The rows are used up: there are more, or the rest is for the Framer.
+  // All rows were read: scans on if there are more, otherwise the Framer reads the rest.
   #scanOn(): boolean {
     const { limit, more, stopped } = this.#rows
     if (more) {
@@ -244,7 +253,7 @@ export class WasmFrames extends Framer {
     return super.next() || this.#idle()
   }
 
-  /** Fills the view from a row, just as the parser in TypeScript would. */
+  /** Fills the view from a row, exactly as the parser in TypeScript would. */
   #fill(view: PublishView, row: number, topics: TopicTable): void {
     const { table } = this.#rows
     const first = table[row + FIRST] as number
@@ -282,13 +291,13 @@ export class WasmFrames extends Framer {
     }
   }
 
-  /** Another chunk is in the window: the rest of ours is gone. */
+  /** Called when another chunk replaces this one in the window: the rest of this one is lost. */
   evict(): void {
     super.push(nothing)
     this.#idle()
   }
 
-  /** Takes the window. A walk that is under way there has read its last frame: the bytes are others. */
+  /** Takes the window. A previous owner reads no more frames, because the bytes change. */
   #claim(): void {
     const memory = this.#memory
     if (memory.owner !== this) memory.owner?.evict()
@@ -312,7 +321,10 @@ export class WasmFrames extends Framer {
   }
 }
 
-/** Whether a call is worth it for so many bytes, going by the size of the first frame: where they were read into the window, or are to be copied. */
+/**
+ * Whether a call is worth it for `length` bytes, estimated from the size of the first frame.
+ * `inPlace`: the bytes are in the window; otherwise they must be copied.
+ */
 function isWorth(
   { rich, plain, copied, largestCopied }: Worth,
   first: number,
@@ -324,7 +336,7 @@ function isWorth(
   return first * (isRich ? rich : plain) <= length
 }
 
-/** Bytes of the frame at `at`, as far as its header can be believed; NaN for less than a header. */
+/** Size of the frame at `at`, from its unchecked header; NaN if the header is incomplete. */
 function sizeAt(bytes: Uint8Array, at: number): number {
   const low = bytes[at + 1] as number
   if (low < 128) return 2 + low

@@ -1,28 +1,30 @@
 /**
- * The memory that the scanner shares with this side: where the read area, the table and its columns lie, as scanner.as lays them out.
+ * The memory shared with the scanner: positions of the read area, the table and its columns, as in
+ * scanner.as.
  *
- * One per thread: reads of all its connections go into the one read area, because each is consumed before the next begins. The memory never grows,
- * so views of it stay valid for ever. Calls into the scanner never throw: after the first that fails it is not called again.
+ * One per thread: all its connections read into one read area, because each read is consumed before
+ * the next begins. The memory never grows, so views of it stay valid. Calls never throw: after a
+ * failed call the scanner is not called again.
  */
 import type { ReadWindow } from '../wire/frames.js'
 
-/** Bytes of the read area, which begins at address 0: offsets in it are addresses. */
+/** Size of the read area in bytes. It begins at address 0, so offsets in it are addresses. */
 export const READ_SIZE = 65_536
 /** Numbers of a row. */
 export const ROW = 12
 const mostRows = 256
 
 // Columns of a row.
-/** The first byte of the packet, with a mark above it when the scanner does not vouch for it. */
+/** The first byte of the packet, with one of the marks below above it. */
 export const FIRST = 0
 export const START = 1
 export const BODY = 2
-/** The topic's id; negative for none. */
+/** The topic's id; negative if there is none. */
 export const TOPIC = 3
 export const TOPIC_END = 4
 /** 0 at QoS 0. */
 export const PACKET_ID = 5
-/** Behind the Property Length. */
+/** Where the properties begin, after the Property Length. */
 export const PROPERTIES = 6
 export const PAYLOAD = 7
 export const ALIAS = 8
@@ -31,11 +33,12 @@ export const USER_PROPERTIES = 9
 export const SUBSCRIPTION_IDENTIFIER = 10
 export const END = 11
 
-// Marks in FIRST, each above the one before: the columns from ALIAS on hold something; a PUBLISH that was measured only; a packet of another type.
+// Marks in FIRST, each greater than the one before: the columns from ALIAS on are set; a PUBLISH
+// whose bounds are known but that was not accepted; a packet of another type.
 export const HAS_PROPERTIES = 0x100
 export const UNREAD = 0x200
 export const OTHER = 0x400
-/** In TOPIC: an empty name, which an alias stands for. */
+/** In TOPIC: an empty name, replaced by an alias. */
 export const ALIAS_ONLY = -2
 
 /** Exports of scanner.as. */
@@ -46,13 +49,13 @@ interface Exports {
 
 /** The memory of one instance, and the call into it. */
 export class Memory {
-  /** Where reads go. */
+  /** The read area. */
   readonly window: ReadWindow
   /** Rows of `ROW` numbers each. */
   readonly table: Int32Array
-  /** Whose chunk lies in the read area and was not walked to its end. */
+  /** The owner of a chunk in the read area that was not read to its end. */
   owner: { evict(): void } | undefined
-  /** The scanner failed and is not used any more. */
+  /** True after a failed call: the scanner is not used any more. */
   broken = false
   readonly #cells: Int32Array
   readonly #scan: Exports['scan']
@@ -79,7 +82,7 @@ export class Memory {
     return this.#cells[1] as number
   }
 
-  /** Fills rows from the bytes `[from, to)` of the read area; gives how many. */
+  /** Fills rows from the bytes `[from, to)` of the read area; returns their number. */
   scan(from: number, to: number, version5: boolean, maximum: number): number {
     if (!this.broken) {
       try {
@@ -92,7 +95,7 @@ export class Memory {
     return 0
   }
 
-  /** Whether the scan that gave `rows` ended because the table was full. */
+  /** Whether a scan with this number of rows ended because the table was full. */
   isFull(rows: number): boolean {
     return rows === mostRows
   }

@@ -1,12 +1,12 @@
 /**
- * Results of the scanner for the bytes in the window: rows that are read one by one, and topics by
- * their ids.
+ * Results of the scanner for the window: rows, read one by one, and topics by id.
  */
 import type { ReadWindow } from '../wire/frames.js'
 import type { TopicRecord, TopicTable } from '../wire/topic-table.js'
 import { FIRST, HAS_PROPERTIES, type Memory, ROW, START } from './memory.js'
 
-// Records by topic id, in pages: one connection has few of the topics of a thread.
+// Records by topic id are stored in pages, because one connection has few of the topics of a
+// thread.
 const pageBits = 6
 const pageMask = (1 << pageBits) - 1
 
@@ -17,9 +17,9 @@ export class Rows {
   /** Indexes of the remaining rows in the table; none before the first scan. */
   next = 0
   last = 0
-  /** Where the bytes that were scanned end. */
+  /** End of the scanned bytes. */
   limit = 0
-  /** Where the scan stopped, and whether for want of rows. */
+  /** Where the scan stopped, and whether because the table was full. */
   stopped = 0
   more = false
   readonly #memory: Memory
@@ -29,7 +29,7 @@ export class Rows {
     this.table = memory.table
   }
 
-  /** The first byte of the window that was not handed out. */
+  /** The first byte of the window that has not been returned. */
   get position(): number {
     return this.next < this.last ? (this.table[this.next + START] as number) : this.stopped
   }
@@ -39,7 +39,7 @@ export class Rows {
     return ((this.table[FIRST] as number) & HAS_PROPERTIES) > 0
   }
 
-  /** Scans the window from here to the limit. */
+  /** Scans the window from `from` to the limit. */
   scan(from: number, version5: boolean, maximum: number): void {
     const memory = this.#memory
     const rows = memory.scan(from, this.limit, version5, maximum)
@@ -49,7 +49,7 @@ export class Rows {
     this.more = memory.isFull(rows)
   }
 
-  /** There are no rows. */
+  /** Discards the rows. */
   clear(): void {
     this.next = 0
     this.last = 0
@@ -74,14 +74,17 @@ export class TopicRecords {
     this.#records = []
   }
 
-  /** The record under this id; undefined of one that this connection has not had since the ids began, and of a negative one. */
+  /**
+   * The record of this id; undefined for a negative id, and for one that this connection has not
+   * used since the ids restarted.
+   */
   get(id: number, topics: TopicTable): TopicRecord | undefined {
     return id < 0 || topics !== this.#topics
       ? undefined
       : this.#records[id >> pageBits]?.[id & pageMask]
   }
 
-  /** Takes up the topic at this place in the window; what has an id, 0 or above, is found by that from now on. */
+  /** Adds the topic at this place in the window. An id of 0 or above finds it from now on. */
   add(id: number, start: number, end: number, topics: TopicTable): TopicRecord {
     const { bytes, data } = this.#window
     const record = topics.find(data, start, end) ?? topics.add(bytes, start, end)

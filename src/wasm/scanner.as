@@ -1,20 +1,25 @@
 /**
- * Finds and checks the control packets in the read area, in AssemblyScript with SIMD. `.ci/build.mjs` makes binary.ts of it.
+ * Finds and checks the control packets in the read area, in AssemblyScript with SIMD.
+ * `.ci/build.mjs` compiles it to binary.ts.
  *
- * It never decides that something is wrong. A PUBLISH that it accepts is one that the TypeScript parser accepts, with the fields of its row; one
- * that it does not is marked, and everything else that it cannot measure ends the scan: TypeScript looks at the same bytes and says what they are.
- * No address depends on a length that was not checked against the end of the frame; reads of 16 bytes may run over that end, into bytes that are
- * then masked. Nothing is allocated.
+ * It never reports an error. A PUBLISH that it accepts is one that the TypeScript parser accepts,
+ * with the fields of its row. A PUBLISH that it does not accept is marked, and bytes whose frame it
+ * cannot measure end the scan: the TypeScript parser then reads the same bytes. No address may
+ * depend on a length that was not checked against the end of the frame. Reads of 16 bytes may go
+ * beyond that end; the extra bytes are masked. Nothing is allocated.
  */
 
-// Memory, sized once. Addresses in the read area are the offsets that the rows hold.
+// Memory layout, of fixed size. The offsets in the rows are addresses in the read area.
 const READ_SIZE: u32 = 65536
 const TABLE: u32 = READ_SIZE
 const ROW_SIZE: u32 = 48
 const MOST_ROWS: u32 = 256
 /** Where the last scan stopped, and the generation of the topic ids. */
 const CELLS: u32 = TABLE + ROW_SIZE * MOST_ROWS
-/** Places by hash: the hash, how long the topic is, where its bytes are, and its id plus one; 0 there for a free place. */
+/**
+ * Slots by hash: the hash, the length of the topic, the address of its bytes, and its id plus one,
+ * which is 0 in a free slot.
+ */
 const SLOTS: u32 = CELLS + 64
 const SLOT_SIZE: u32 = 16
 const SLOT_COUNT: u32 = 8192
@@ -24,16 +29,18 @@ const ARENA_SIZE: u32 = 196608
 
 /** Longer topics are not interned. */
 const LONGEST_TOPIC: u32 = 1024
-/** Places that are looked at for one topic: topics chosen to collide cost no more. */
+/** Most slots examined for one topic, which limits the cost of topics chosen to collide. */
 const MOST_PROBES: u32 = 8
-/** Topics that found no room after which the table begins anew. */
+/** The table is cleared after this many topics that found no room. */
 const MOST_MISSES: u32 = 4096
 
-// Topic ids that are none: of a valid name, of an empty one that an alias stands for, of one that is no topic name.
+// Negative topic ids: a valid name that is not interned, an empty name that an alias replaces, and
+// an invalid topic name.
 const NOT_INTERNED: i32 = -1
 const ALIAS_ONLY: i32 = -2
 const NO_TOPIC: i32 = -3
-// Above the first byte in a row: a PUBLISH that has properties, one that was measured and not accepted, and a packet of another type.
+// Marks above the first byte in a row: a PUBLISH with properties, a PUBLISH that was measured and
+// not accepted, and a packet of another type.
 const PROPERTIES: u32 = 0x100
 const UNREAD: u32 = 0x200
 const OTHER: u32 = 0x400
@@ -43,23 +50,26 @@ let arenaUsed: u32 = 0
 let misses: u32 = 0
 let generation: u32 = 1
 
-// What the last `readProperties` found.
+// Results of the last `readProperties`.
 let topicAlias: u32 = 0
 let userProperties: u32 = 0
 let subscriptionIdentifier: u32 = 0
-/** Behind the last variable byte integer read. */
+/** The address after the last variable byte integer read. */
 let behind: u32 = 0
 
-/** Lanes of `bytes` that are `lead`, followed by one that `wrong` has. */
+/** Lanes in which `before` is `lead` and `wrong` is set. */
 @inline function follows(before: v128, lead: u8, wrong: v128): v128 {
   return v128.and(i8x16.eq(before, i8x16.splat(lead)), wrong)
 }
 
-/** Whether [at, end), which begins at a boundary of characters, is well-formed (section 1.5.4), sixteen bytes at a time. */
+/**
+ * Whether [at, end) is well-formed (section 1.5.4); `at` must be at a character boundary. Checks
+ * sixteen bytes at a time.
+ */
 function isUnicode(at: u32, end: u32, asTopic: bool): bool {
   let wrong = i8x16.splat(0)
   let last = i8x16.splat(0x20)
-  // Behind the end come spaces, at least one of them, which show that a character is not complete.
+  // At least one space follows the end, which makes an incomplete last character invalid.
   for (; at <= end; at += 16) {
     const room = end - at
     let bytes = v128.load(at)
@@ -70,13 +80,13 @@ function isUnicode(at: u32, end: u32, asTopic: bool): bool {
     const before = v128.shuffle<u8>(last, bytes, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30)
     const before2 = v128.shuffle<u8>(last, bytes, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29)
     const before3 = v128.shuffle<u8>(last, bytes, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28)
-    // A byte continues a character exactly where a lead asks for it.
+    // Continuation bytes must be exactly where lead bytes require them.
     const second = i8x16.ge_u(before, i8x16.splat(<u8>0xc0))
     const third = i8x16.ge_u(before2, i8x16.splat(<u8>0xe0))
     const fourth = i8x16.ge_u(before3, i8x16.splat(<u8>0xf0))
     const continues = i8x16.lt_s(bytes, i8x16.splat(-64))
     wrong = v128.or(wrong, v128.xor(continues, v128.or(second, v128.or(third, fourth))))
-    // Leads that there are not, and U+0000.
+    // Invalid lead bytes, and U+0000.
     wrong = v128.or(wrong, i8x16.eq(v128.and(bytes, i8x16.splat(<u8>0xfe)), i8x16.splat(<u8>0xc0)))
     wrong = v128.or(wrong, v128.or(i8x16.gt_u(bytes, i8x16.splat(<u8>0xf4)), i8x16.eq(bytes, i8x16.splat(0))))
     // Overlong forms, surrogates, points above U+10FFFF.
@@ -90,7 +100,10 @@ function isUnicode(at: u32, end: u32, asTopic: bool): bool {
   return !v128.any_true(wrong)
 }
 
-/** One bit for each byte of [at, at + 16) that is not plain: not ASCII, U+0000, or a wildcard where that matters. */
+/**
+ * One bit for each byte of [at, at + 16) that is not plain: not ASCII, U+0000, or, with `asTopic`,
+ * a wildcard.
+ */
 @inline function oddBytes(at: u32, asTopic: bool): u32 {
   const bytes = v128.load(at)
   let plain = i8x16.gt_s(bytes, i8x16.splat(0))
@@ -98,7 +111,9 @@ function isUnicode(at: u32, end: u32, asTopic: bool): bool {
   return <u32>i8x16.bitmask(plain) ^ 0xffff
 }
 
-/** Whether [at, end) is well-formed UTF-8 without U+0000 and, as a topic name, without wildcards. */
+/**
+ * Whether [at, end) is well-formed UTF-8 without U+0000 and, as a topic name, without wildcards.
+ */
 @inline function isText(at: u32, end: u32, asTopic: bool): bool {
   while (at + 16 <= end) {
     if (oddBytes(at, asTopic) != 0) return isUnicode(at, end, asTopic)
@@ -108,7 +123,10 @@ function isUnicode(at: u32, end: u32, asTopic: bool): bool {
   return isUnicode(at, end, asTopic)
 }
 
-/** Over every byte: topics that differ in few are the usual case. The products do not wait for each other. */
+/**
+ * Hashes every byte, because topics usually differ in few. The products are independent of each
+ * other.
+ */
 @inline function hashOf(at: u32, size: u32): u32 {
   let hash: u64
   if (size >= 8) {
@@ -130,7 +148,10 @@ function isUnicode(at: u32, end: u32, asTopic: bool): bool {
   return ((equal ^ 0xffff) & ((1 << size) - 1)) == 0
 }
 
-/** The id of the topic, which is remembered where there is room: at least 0, or NOT_INTERNED. Fails for what is no topic name. */
+/**
+ * The id of the topic, which is stored if there is room: 0 or above, or NOT_INTERNED. NO_TOPIC for
+ * an invalid topic name.
+ */
 @inline function intern(at: u32, size: u32): i32 {
   const hash = hashOf(at, size)
   let free: u32 = 0
@@ -141,7 +162,7 @@ function isUnicode(at: u32, end: u32, asTopic: bool): bool {
       free = slot
       break
     }
-    // What is in the table was checked when it came.
+    // Topics in the table were checked when they were added.
     if (load<u32>(slot) == hash && load<u32>(slot, 4) == size && isSame(at, load<u32>(slot, 8), size)) return id - 1
   }
   return remember(at, size, hash, free)
@@ -165,7 +186,10 @@ function remember(at: u32, size: u32, hash: u32, free: u32): i32 {
   return topicCount - 1
 }
 
-/** The rows of the scan before are gone: nobody holds an id of the old generation without knowing that it is old. */
+/**
+ * Clears the topics. Called before a scan, when no rows are in use; the new generation invalidates
+ * ids kept elsewhere.
+ */
 function beginAnew(): void {
   memory.fill(SLOTS, 0, SLOT_SIZE * SLOT_COUNT)
   topicCount = 0
@@ -174,7 +198,10 @@ function beginAnew(): void {
   generation += 1
 }
 
-/** The variable byte integer at `at`, sets `behind`; no more than four bytes, in the shortest form; fails with more than any of them is. */
+/**
+ * The variable byte integer at `at`, of at most four bytes in the shortest form; sets `behind`.
+ * 0xffffffff, which is above every valid value, if it is malformed.
+ */
 @inline function variableByteInteger(at: u32): u32 {
   let byte: u32 = load<u8>(at)
   if (byte < 0x80) {
@@ -193,14 +220,19 @@ function beginAnew(): void {
   return byte >= 0x80 || byte == 0 ? 0xffffffff : value
 }
 
-/** The end of the length-prefixed field at `at`; `end` + 1 for one that does not lie before `end`. */
+/**
+ * The end of the length-prefixed field at `at`; `end` + 1 for a field that does not end by `end`.
+ */
 @inline function fieldEnd(at: u32, end: u32): u32 {
   if (at + 2 > end) return end + 1
   const next = at + 2 + (((<u32>load<u8>(at)) << 8) | <u32>load<u8>(at, 1))
   return next > end ? end + 1 : next
 }
 
-/** Whether the properties in [at, end) are those of a PUBLISH from a server, with one subscription identifier at most. */
+/**
+ * Whether the properties in [at, end) are valid in a PUBLISH from a server, with at most one
+ * subscription identifier.
+ */
 function readProperties(at: u32, end: u32): bool {
   let seen: u64 = 0
   while (at < end) {
@@ -215,7 +247,7 @@ function readProperties(at: u32, end: u32): bool {
       at = next
       continue
     }
-    // Of the others none may repeat: a second subscription identifier is for TypeScript to read.
+    // No other property may repeat here. A second subscription identifier is left to TypeScript.
     if (id > 0x23 || ((seen >> id) & 1) != 0) return false
     seen |= (<u64>1) << id
     let next = at
@@ -257,7 +289,10 @@ function readProperties(at: u32, end: u32): bool {
   return true
 }
 
-/** Fills the row with what is behind the fixed header and gives its mark: UNREAD for a packet that is not accepted beyond doubt. */
+/**
+ * Fills the row with the fields after the fixed header and returns its mark: UNREAD for a packet
+ * that is not accepted.
+ */
 @inline function readPublish(row: u32, first: u32, body: u32, end: u32, version5: bool): u32 {
   const topicEnd = fieldEnd(body, end)
   if (topicEnd > end) return UNREAD
@@ -304,8 +339,9 @@ function readProperties(at: u32, end: u32): bool {
 }
 
 /**
- * Fills one row for each packet from `from` on, as long as they lie whole before `to`, are no longer than `maximum`, and there are rows; gives
- * their number. Where it stopped is in the cells.
+ * Fills one row for each packet from `from` on, and returns the number of rows. Stops at a packet
+ * that is not complete before `to` or is longer than `maximum`, at one whose flags TypeScript must
+ * check, and when the table is full. The cells hold where it stopped.
  */
 export function scan(from: u32, to: u32, version5: bool, maximum: u32): u32 {
   if (misses >= MOST_MISSES) beginAnew()
@@ -313,7 +349,8 @@ export function scan(from: u32, to: u32, version5: bool, maximum: u32): u32 {
   let row = TABLE
   while (at < to && row < CELLS) {
     const first: u32 = load<u8>(at)
-    // A header that runs over the end is that of a packet that does: what is read there changes nothing.
+    // A header that goes beyond the end belongs to a packet that does too, so the bytes read there
+    // have no effect.
     const length = variableByteInteger(at + 1)
     const body = behind
     if (length > READ_SIZE) break

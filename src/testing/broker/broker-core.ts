@@ -1,8 +1,8 @@
 /**
- * The connections of a broker and what they share: accepts them, closes them, and knows when the
- * last one has ended.
+ * Accepts and closes the connections of a broker, holds what they share, and notices when the last
+ * one has ended.
  *
- * Nothing here throws at callers, except for wrong arguments of the test.
+ * Nothing here throws, except for wrong arguments of the test.
  */
 import type { Transport } from '../../transport/transport.js'
 import type { BrokerSettings } from './common/options.js'
@@ -17,7 +17,7 @@ export class BrokerCore implements ConnectionOwner {
   readonly state: BrokerState
   readonly connections = new Set<HandledConnection>()
   closed = false
-  /** Streams that are not over, also those of connections that are. */
+  /** Open streams, including those of connections that have ended. */
   readonly #streams = new Set<HandledConnection>()
   #idle: (() => void) | undefined
   #window: Uint8Array | undefined
@@ -30,7 +30,10 @@ export class BrokerCore implements ConnectionOwner {
     return this.state.settings
   }
 
-  /** Where transports read into; a read and its handling are one step, so that one array serves all. */
+  /**
+   * The buffer that transports read into. Each read is handled before the next one, so one buffer
+   * serves all.
+   */
   get window(): Uint8Array {
     this.#window ??= new Uint8Array(windowSize)
     return this.#window
@@ -46,19 +49,17 @@ export class BrokerCore implements ConnectionOwner {
     this.#streams.add(connection)
   }
 
-  /** A connection is over. */
   forget(connection: HandledConnection): void {
     this.connections.delete(connection)
     this.state.sessions.leave(connection.peer, connection.end, connection.sender)
   }
 
-  /** The stream of a connection is over. */
   forgetStream(connection: HandledConnection): void {
     this.#streams.delete(connection)
     if (this.#streams.size === 0) this.#idle?.()
   }
 
-  /** Fulfils when all streams are over. */
+  /** Fulfils when all streams have ended. */
   idle(): Promise<void> {
     if (this.#streams.size === 0) return Promise.resolve()
     return new Promise((resolve) => {
@@ -66,7 +67,7 @@ export class BrokerCore implements ConnectionOwner {
     })
   }
 
-  /** Cuts all connections; without `keepSessions` everything is forgotten, wills included. */
+  /** Cuts all connections. Without `keepSessions`, all state is discarded, wills included. */
   restart(keepSessions: boolean): void {
     const { sessions, retained, wills } = this.state
     if (!keepSessions) {
@@ -74,7 +75,7 @@ export class BrokerCore implements ConnectionOwner {
       retained.clear()
       wills.forget()
     }
-    // The wills that this causes are not delivered before a client is back.
+    // Cutting publishes wills: detached first, no client receives one before it has reconnected.
     for (const { peer, sender } of this.connections) peer.session?.deliveries.detach(sender)
     for (const { end } of [...this.connections]) end.cut()
   }

@@ -1,8 +1,8 @@
 /**
  * An MQTT broker in memory: 5.0 and 3.1.1, for tests and simulations, in Node and in browsers.
  *
- * The thin public handle over `broker-core.ts`. It shares the codec with the client and nothing else, touches no platform but a clock, and does the same
- * at every run that sees the same bytes at the same times.
+ * The public handle over `broker-core.ts`. It shares only the codec with the client and uses no
+ * platform but a clock. The same bytes at the same times always give the same run.
  */
 import { MqttError } from '../../errors.js'
 import { type MemoryOptions, memoryPair } from '../../transport/memory.js'
@@ -33,9 +33,9 @@ import { type BrokerSettings, type MemoryBrokerOptions, parseOptions } from './c
 export interface BrokerTcpOptions {
   /** Port. Default 0: a free one. */
   readonly port?: number | undefined
-  /** Address. Default: `host` of the whole. */
+  /** Address. Default: `host` of {@link BrokerServeOptions}. */
   readonly host?: string | undefined
-  /** Speaks TLS. Default: `tls` of the whole. */
+  /** Certificate and key: uses TLS. Default: `tls` of {@link BrokerServeOptions}. */
   readonly tls?: TlsOptions | undefined
 }
 
@@ -53,7 +53,9 @@ export interface BrokerServeOptions {
   readonly ws?: number | BrokerWebSocketOptions | undefined
   /** MQTT over a Unix domain socket: its path, which must not exist. */
   readonly unix?: string | undefined
-  /** Address for TCP and WebSocket. Default 127.0.0.1; `'0.0.0.0'` and `'::'` let other machines in. */
+  /**
+   * Address for TCP and WebSocket. Default 127.0.0.1; `'0.0.0.0'` and `'::'` let other machines in.
+   */
   readonly host?: string | undefined
   /** Certificate and key for TCP and WebSocket. Default: no TLS. */
   readonly tls?: TlsOptions | undefined
@@ -63,21 +65,24 @@ export interface BrokerServeOptions {
 export interface BrokerListener {
   /** The URL for clients on this machine, for example `mqtt://127.0.0.1:1883`. */
   readonly url: string
-  /** The port that it has; undefined for a Unix domain socket. */
+  /** The port that it listens on; undefined for a Unix domain socket. */
   readonly port: number | undefined
 }
 
 /** Result of {@link MemoryBroker.serve}. `await using` closes it at the end of the block. */
 export interface BrokerListeners extends AsyncDisposable {
-  /** That of `tcp`. */
+  /** The listener of the option `tcp`. */
   readonly tcp: BrokerListener | undefined
-  /** That of `ws`. */
+  /** The listener of the option `ws`. */
   readonly ws: BrokerListener | undefined
-  /** That of `unix`. */
+  /** The listener of the option `unix`. */
   readonly unix: BrokerListener | undefined
   /** The URLs of all, in the order `tcp`, `ws`, `unix`. */
   readonly urls: readonly string[]
-  /** Stops listening, frees the ports and cuts the connections that came over them. The broker goes on. */
+  /**
+   * Stops listening, frees the ports and cuts the connections made through them. The broker keeps
+   * running.
+   */
   close(): Promise<void>
 }
 
@@ -100,11 +105,14 @@ export interface BrokerInside {
   readonly settings: BrokerSettings
   /** True once no more connections are accepted. */
   readonly closed: boolean
-  /** Fulfils when all streams are over. */
+  /** Fulfils when all streams have ended. */
   idle(): Promise<void>
 }
 
-/** For the entry of Node only. A type of the inside itself would be published with all that it leads to. */
+/**
+ * For the Node entry only. `BrokerInside` is a separate type so that the published types do not
+ * include the internals.
+ */
 export let insideOf: (broker: MemoryBroker) => BrokerInside
 
 /**
@@ -118,10 +126,16 @@ export class MemoryBroker {
 
   readonly #core: BrokerCore
 
-  /** Takes a stream that was accepted from a client, of any transport. May be passed on alone: `listenTcp({}, broker.accept)`. */
+  /**
+   * Accepts a client's stream, of any transport. Works when passed on alone: `listenTcp({},
+   * broker.accept)`.
+   */
   readonly accept: (transport: Transport, remote?: string) => void
 
-  /** Dials this broker: fits `transport` of an endpoint, whatever its URL. Rejects with `code: 'ECONNREFUSED'` after `close()`. */
+  /**
+   * Dials this broker: a value for `transport` of an endpoint with any URL. Rejects with `code:
+   * 'ECONNREFUSED'` after `close()`.
+   */
   readonly dial: (
     endpoint?: unknown,
     options?: { readonly signal?: AbortSignal | undefined },
@@ -140,7 +154,7 @@ export class MemoryBroker {
     }
   }
 
-  /** Faults that are to happen, and those that did. */
+  /** Faults to inject, and faults that have happened. */
   get faults(): FaultTable {
     return this.#core.state.faults
   }
@@ -170,12 +184,16 @@ export class MemoryBroker {
     return this.#core.state.retained.view()
   }
 
-  /** Application messages taken over from clients, wills included, oldest first. QoS 2 repeats are not in it. The newest 100,000 at most. */
+  /**
+   * Application messages accepted from clients, wills included, oldest first, without QoS 2
+   * repeats. Limited by `maxLog` (100,000 by default) and `maxLogBytes`: the older half is removed
+   * when there are more.
+   */
   get accepted(): readonly AcceptedMessage[] {
     return this.#core.state.log.accepted.entries
   }
 
-  /** Rules that clients broke, oldest first. */
+  /** Protocol violations by clients, oldest first. */
   get violations(): readonly Violation[] {
     return this.#core.state.log.violations.entries
   }
@@ -200,7 +218,10 @@ export class MemoryBroker {
     return this.#core.state.log.events.on(type, listener)
   }
 
-  /** The client's end of a new connection in memory; `knobs` shape both directions or one (`forward` is from the client). Its time is the broker's. */
+  /**
+   * Opens an in-memory connection and returns the client's end. `knobs` shape both directions, or
+   * one of them (`forward` is from the client). It uses the broker's clock.
+   */
   connect(knobs: MemoryOptions = {}): Transport {
     checkNames('connect', knobs, [
       'latency',
@@ -256,9 +277,11 @@ export class MemoryBroker {
   }
 
   /**
-   * Ends a client's connection with DISCONNECT (0x98 administrative action by default); false when it is not connected.
+   * Ends a client's connection with DISCONNECT (0x98 administrative action by default); false when
+   * it is not connected.
    *
-   * @throws WireError for a packet that cannot be encoded, or with a Session Expiry Interval [MQTT-3.14.2-2]
+   * @throws WireError for a packet that cannot be encoded, or with a Session Expiry Interval
+   * [MQTT-3.14.2-2]
    */
   disconnect(clientId: string, reasonCode = 0x98, properties: Properties = {}): boolean {
     if (properties.sessionExpiryInterval !== undefined)
@@ -269,7 +292,10 @@ export class MemoryBroker {
     return connection !== undefined
   }
 
-  /** Cuts all connections, as a broker does that dies and is started again; without its sessions it has lost retained messages and wills as well. */
+  /**
+   * Cuts all connections, like a broker that crashes and starts again. With `keepSessions: false`
+   * it loses sessions, retained messages and wills.
+   */
   restart(options: { readonly keepSessions: boolean }): void {
     checkNames('restart', options, ['keepSessions'])
     checkType('keepSessions', options.keepSessions, 'boolean')
@@ -281,8 +307,8 @@ export class MemoryBroker {
    * `close()` also closes these listeners.
    *
    * Rejects with `ERR_INVALID_OPTION`; with `ERR_CLOSED` after `close()`; with the platform's error
-   * (`EADDRINUSE`) when one of the listeners cannot listen, and then none of them does; with
-   * `ERR_UNSUPPORTED_OPTION` in browsers.
+   * (such as `EADDRINUSE`) when one of the listeners cannot listen, in which case none of them
+   * does; with `ERR_UNSUPPORTED_OPTION` in browsers.
    */
   async serve(_options: BrokerServeOptions): Promise<BrokerListeners> {
     throw new MqttError('ERR_UNSUPPORTED_OPTION', 'serve() needs the sockets of Node', {

@@ -1,5 +1,5 @@
 /**
- * What tests see of a session: a picture of one moment. Types only, so that nothing of the inside is published with them.
+ * A session as tests see it: a snapshot. Types only, so that no internals are published with them.
  */
 import type { ProtocolVersion, SubscriptionRequest } from '../../../wire/packets.js'
 
@@ -12,29 +12,29 @@ export interface SessionSubscription extends SubscriptionRequest {
 export interface BrokerSession {
   /** Client Identifier. */
   readonly clientId: string
-  /** 5, or 4 for 3.1.1, as its last connection. */
+  /** 5, or 4 for 3.1.1: the version of its last connection. */
   readonly protocolVersion: ProtocolVersion
   /** Whether its client is connected. */
   readonly connected: boolean
-  /** Seconds that it outlives its connection; 4,294,967,295 is for ever. */
+  /** Seconds that it outlives its connection; 4,294,967,295 means that it never expires. */
   readonly expiryInterval: number
   /** Its subscriptions. */
   readonly subscriptions: readonly Pick<
     SessionSubscription,
     'filter' | 'qos' | 'noLocal' | 'retainAsPublished' | 'identifier'
   >[]
-  /** Messages that were not sent yet. */
+  /** Messages not sent yet. */
   readonly queued: number
-  /** QoS 1/2 messages that were sent and are not settled. */
+  /** QoS 1/2 messages sent and not settled. */
   readonly inflight: number
-  /** Packet identifiers of QoS 2 messages taken from the client and not released. */
+  /** Packet identifiers of QoS 2 messages received from the client and not released. */
   readonly unreleased: readonly number[]
-  /** Messages that found no room. */
+  /** Messages dropped because the queue was full. */
   readonly dropped: number
-  /** Messages that expired while they waited. */
+  /** Messages that expired in the queue. */
   readonly expired: number
-  /** Messages that were larger than the client takes. */
+  /** Messages larger than the client's Maximum Packet Size. */
   readonly oversized: number
-  /** Messages that `authorizeDelivery` kept from it. */
+  /** Messages that `authorizeDelivery` withheld. */
   readonly discarded: number
 }

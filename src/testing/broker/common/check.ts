@@ -1,8 +1,8 @@
 /**
  * Checks the arguments of tests: names, types and ranges; errors say what is allowed.
  *
- * Arguments are never changed, and no message repeats a value that may be secret: only numbers and
- * short names.
+ * Arguments are never changed. Messages repeat only numbers and short names, never a value that may
+ * be secret.
  */
 import { MqttError } from '../../../errors.js'
 
@@ -18,7 +18,9 @@ export function checkInteger(option: string, value: unknown, least: number, most
   throw invalid(option, `must be an integer from ${least} to ${most}, not ${kindOf(value)}`)
 }
 
-/** @throws MqttError `ERR_INVALID_OPTION` unless it is a number of milliseconds that a clock can add */
+/**
+ * @throws MqttError `ERR_INVALID_OPTION` unless it is a number of milliseconds that a clock can add
+ */
 export function checkDuration(option: string, value: unknown): void {
   if (typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER) return
   throw invalid(option, `must be a number of milliseconds from 0 to 2^53 - 1, not ${kindOf(value)}`)

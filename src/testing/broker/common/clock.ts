@@ -1,12 +1,13 @@
 /**
- * Time for the in-memory broker: a clock that tests may replace, and timers longer than the platform's.
+ * Time for the in-memory broker: a clock that tests may replace, and timers longer than the
+ * platform's.
  *
- * Nothing else in this folder may look at the time. Waiting timers keep no process alive.
+ * No other file of this folder may read the time. Pending timers do not keep the process alive.
  */
 
-/** Where a broker takes its time from. A `VirtualClock` is one. */
+/** The clock of a broker. A `VirtualClock` is one. */
 export interface BrokerClock {
-  /** Milliseconds since some moment; never goes back. */
+  /** Milliseconds since an arbitrary moment; never goes back. */
   now(): number
   /** Calls back once after `delay` milliseconds; returns a function that cancels it. */
   setTimer(callback: () => void, delay: number): () => void
@@ -23,7 +24,7 @@ export const realClock: BrokerClock = {
   },
 }
 
-/** Most milliseconds that a platform's timer takes; more would run at once. */
+/** The longest delay of a platform timer, in milliseconds; a longer one would run at once. */
 const longest = 2_147_483_647
 
 /** Like `setTimer`, for any delay; never calls back for `Infinity`. */

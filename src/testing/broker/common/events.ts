@@ -1,7 +1,8 @@
 /**
  * The events of a broker for its test, and a small emitter for them.
  *
- * A listener that throws never disturbs the broker: the error is thrown again in a microtask, where test runners see it.
+ * A listener that throws never disturbs the broker: the error is thrown again in a microtask, where
+ * test runners see it.
  */
 import type {
   ClientPacket,
@@ -23,23 +24,25 @@ export interface BrokerClient {
   readonly keepAlive: number
   /** The `remote` argument of `accept`. */
   readonly remote: string | undefined
-  /** Bytes of packets that came in. */
+  /** Bytes received. */
   readonly bytesIn: number
-  /** Bytes of packets that went out. */
+  /** Bytes of packets sent. */
   readonly bytesOut: number
 }
 
-/** A rule that a client broke. */
+/** A protocol rule broken by a client. */
 export interface Violation {
   /** Client Identifier; empty before CONNECT. */
   readonly clientId: string
   /** Milliseconds of the broker's clock. */
   readonly time: number
-  /** Packet that broke it; undefined for silence and for bytes that are no packet. */
+  /**
+   * Packet that broke it; undefined for a keep-alive timeout and for bytes that are not a packet.
+   */
   readonly packet: ClientPacket['type'] | undefined
   /** The reason code with which the connection was ended; undefined when it continued. */
   readonly reasonCode: number | undefined
-  /** The rule, with the id of its statement. Never text of the packet. */
+  /** The rule, with the id of its statement. Never contains text of the packet. */
   readonly text: string
 }
 
@@ -56,17 +59,17 @@ export type HookName =
 
 /** A hook threw, rejected, took too long, or returned an invalid value. The request was refused. */
 export interface HookError {
-  /** Which one. */
+  /** The hook. */
   readonly hook: HookName
-  /** About whom it was asked: Client Identifier; empty before CONNECT. */
+  /** Identifier of the client concerned; empty before CONNECT. */
   readonly clientId: string
   /** Milliseconds of the broker's clock. */
   readonly time: number
-  /** What it threw, or an error that describes the invalid value. */
+  /** The thrown value or rejection reason, or an error that describes the invalid value. */
   readonly error: unknown
 }
 
-/** An application message that the broker took over from a client. */
+/** An application message that the broker accepted from a client. */
 export interface AcceptedMessage extends BrokerMessage {
   /** Client that published it. */
   readonly clientId: string
@@ -80,23 +83,23 @@ export interface AcceptedMessage extends BrokerMessage {
 
 /** Events by name. */
 export interface BrokerEvents {
-  /** A client is connected. */
+  /** A client has connected. */
   connect: {
     /** The client. */
     readonly client: BrokerClient
-    /** Whether its session was there. */
+    /** Whether a session was resumed. */
     readonly sessionPresent: boolean
   }
-  /** A connection is over. */
+  /** A client has disconnected. */
   disconnect: {
-    /** Whose. */
+    /** The client. */
     readonly client: BrokerClient
     /** Which side ended the connection. */
     readonly by: 'client' | 'broker' | 'network'
-    /** That of the DISCONNECT, from either side; undefined without one. */
+    /** Reason code of the DISCONNECT, from either side; undefined without one. */
     readonly reasonCode: number | undefined
   }
-  /** A message was taken over. */
+  /** A message was accepted. */
   publish: {
     /** The message. */
     readonly message: BrokerMessage
@@ -109,7 +112,7 @@ export interface BrokerEvents {
   }
   /** A SUBSCRIBE was answered. */
   subscribe: {
-    /** Whose. */
+    /** The client. */
     readonly client: BrokerClient
     /** The requested subscriptions. */
     readonly subscriptions: readonly SubscriptionRequest[]
@@ -120,7 +123,7 @@ export interface BrokerEvents {
   }
   /** An UNSUBSCRIBE was answered. */
   unsubscribe: {
-    /** Whose. */
+    /** The client. */
     readonly client: BrokerClient
     /** The filters to unsubscribe. */
     readonly filters: readonly string[]
@@ -129,7 +132,10 @@ export interface BrokerEvents {
   }
   /** A client broke a rule. */
   violation: Violation
-  /** A hook failed. Without a listener the first failure of each hook is printed with `console.error`. */
+  /**
+   * A hook failed. Without a listener the first failure of each hook is printed with
+   * `console.error`.
+   */
   hookerror: HookError
 }
 
@@ -159,7 +165,7 @@ export class BrokerEmitter {
     }
   }
 
-  /** Whether anybody listens. */
+  /** Whether the event has a listener. */
   has(type: keyof BrokerEvents): boolean {
     return (this.#listeners.get(type)?.size ?? 0) > 0
   }
@@ -177,7 +183,7 @@ export class BrokerEmitter {
   }
 }
 
-/** Throws outside everybody's stack. */
+/** Throws the error in a microtask, outside of the caller's stack. */
 export function report(error: unknown): void {
   queueMicrotask(() => {
     throw error

@@ -1,7 +1,8 @@
 /**
- * Faults on demand: which packet is to meet which fate, by kind, direction and occurrence.
+ * Injected faults: chooses the packets that they hit, by kind, direction and occurrence.
  *
- * The table only decides; `fault-injector.ts` carries out. Occurrences are counted per fault, over all connections, from the moment it was added.
+ * The table only decides; `fault-injector.ts` applies the fault. Each fault counts occurrences over
+ * all connections, from the moment it was added.
  */
 
 import { checkNames, unknownName } from '../../../transport/names.js'
@@ -19,13 +20,13 @@ import type { ClientPacket, Packet, ServerPacket } from '../../../wire/packets.j
 import { isReasonCode } from '../../../wire/reason-codes.js'
 import { checkInteger, checkOneOf, checkType, invalid } from './check.js'
 
-/** A packet with another reason code. */
+/** A packet refused, or sent, with another reason code. */
 export interface RefusedPacket {
   /** The code. */
   readonly reasonCode: number
 }
 
-/** A packet in whose place another one goes. */
+/** A packet replaced by another one. */
 export interface ReplacedPacket {
   /** Returns the replacement: a packet, or bytes. */
   readonly replace: (packet: Packet) => Packet | Uint8Array
@@ -33,25 +34,36 @@ export interface ReplacedPacket {
 
 /** What a fault does to a packet. */
 export type FaultAction =
-  /** It never happened. */
+  /** The packet is lost. */
   | 'drop'
-  /** It takes `delay` milliseconds; others overtake it. */
+  /** The packet is delayed by `delay` milliseconds; later packets overtake it. */
   | 'delay'
-  /** It is handled, or sent, twice. */
+  /** The packet is handled, or sent, twice. */
   | 'twice'
-  /** The next packet of the same direction overtakes it; without one it goes on after a second. */
+  /**
+   * The next packet of the same direction overtakes it. Without one, the packet continues after one
+   * second.
+   */
   | 'reorder'
-  /** The connection is cut, and the packet with it. */
+  /** The connection is cut and the packet is lost. */
   | 'close-before'
-  /** Incoming: it is handled, its answers are cut off. Outgoing: it arrives, then the connection ends. */
+  /**
+   * Incoming: the packet is handled, then the connection is cut and its answers are lost. Outgoing:
+   * the packet arrives, then the connection ends.
+   */
   | 'close-after'
-  /** The broker restarts before the packet is handled or sent, and remembers its sessions and retained messages. */
+  /**
+   * The broker restarts before the packet is handled or sent, and keeps its sessions and retained
+   * messages.
+   */
   | 'restart-keep'
-  /** The same, and forgets them. */
+  /** The same, but the broker loses them. */
   | 'restart-lose'
   /**
-   * Incoming PUBLISH, SUBSCRIBE, UNSUBSCRIBE, PUBREL or CONNECT: it is refused with this code and has no effect. Outgoing: the packet says this code,
-   * whatever is true. A CONNACK or DISCONNECT of 0x80 or more ends the connection. Under `'*'`, packets that have no such code pass.
+   * Incoming PUBLISH, SUBSCRIBE, UNSUBSCRIBE, PUBREL or CONNECT: it is refused with this code and
+   * has no effect. Outgoing: the packet carries this code, whatever the outcome was. A CONNACK or
+   * DISCONNECT of 0x80 or more ends the connection. Under `'*'`, packets that cannot carry the code
+   * pass unchanged.
    */
   | RefusedPacket
   /** Another packet takes its place; bytes are sent as they are (outgoing only). */
@@ -64,8 +76,9 @@ export interface Fault {
   /** `'in'` is from a client. */
   readonly direction: 'in' | 'out'
   /**
-   * Which of them, from 1. `'every'` hits each, but lets a retry of a QoS 1/2 message pass whose loss it caused: the next packet of this kind with
-   * the same packet identifier and client.
+   * Which occurrence, from 1. `'every'` hits each packet, except one: when the fault lost a packet
+   * of a QoS 1/2 message, the next packet of this kind with the same packet identifier and client
+   * passes, so that a retry succeeds.
    */
   readonly nth: number | 'every'
   /** The action on the packet. */
@@ -78,9 +91,9 @@ export interface Fault {
 
 /** A fault that happened. */
 export interface FiredFault {
-  /** Which one. */
+  /** The fault. */
   readonly fault: Fault
-  /** Whose packet it hit. */
+  /** Identifier of the client whose packet was hit. */
   readonly clientId: string
   /** Milliseconds of the broker's clock. */
   readonly time: number
@@ -89,11 +102,11 @@ export interface FiredFault {
 interface Row {
   readonly fault: Fault
   seen: number
-  /** Lost under `'every'`, by client and packet identifier. */
+  /** Packets lost under `'every'`, by client and packet identifier. */
   readonly lost: Set<string>
 }
 
-/** Fates that lose the packet, so that its sender will try again. */
+/** Actions that lose the packet, so that its sender will retry. */
 const losses: readonly unknown[] = [
   'drop',
   'close-before',
@@ -120,10 +133,10 @@ export class FaultTable {
   }
 
   /**
-   * Adds a fault, which starts counting now; returns a function that removes it.
+   * Adds a fault, which counts from now on; returns a function that removes it.
    *
-   * @throws MqttError `ERR_INVALID_OPTION` for an invalid fault, and for a reason code that the
-   * packet, or its answer, never has
+   * @throws MqttError `ERR_INVALID_OPTION` for an invalid fault, and for a reason code that neither
+   * the packet nor its answer can carry
    */
   add(fault: Fault): () => void {
     checkFault(fault)
@@ -134,7 +147,7 @@ export class FaultTable {
     }
   }
 
-  /** Removes all. */
+  /** Removes all faults. */
   clear(): void {
     this.#rows = []
   }

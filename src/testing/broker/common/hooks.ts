@@ -1,8 +1,8 @@
 /**
- * Calls the hooks of a test and fails closed: anything but a valid verdict refuses, promises have a
- * time limit, and failures are reported.
+ * Calls the hooks of a test. They fail closed: anything but a valid verdict refuses. Promises have
+ * a time limit, and failures are reported.
  *
- * A hook that answers at once takes effect at once. No promise of this file rejects.
+ * A synchronous result takes effect synchronously. No promise of this file rejects.
  */
 import { isReasonCode } from '../../../wire/reason-codes.js'
 import { after, type BrokerClock } from './clock.js'
@@ -14,7 +14,7 @@ export type Eventually<T> = T | Promise<T>
 /** What calling hooks needs from the broker. */
 export interface HookHost {
   readonly clock: BrokerClock
-  /** Says that a hook failed. */
+  /** Reports a failed hook. */
   reportHookError(hook: HookName, clientId: string, error: unknown): void
 }
 
@@ -25,10 +25,10 @@ export interface Question<T> {
   run(): unknown
   /** Converts the result of the hook; throws if it is invalid. */
   read(given: unknown): T
-  /** The answer in place of one that failed. */
+  /** The result to use when the hook failed. */
   failed(error: unknown): T
   /**
-   * True when the hook throws this error in order to refuse: it has then not failed, and nothing is
+   * True when the hook throws this error in order to refuse. That is not a failure and is not
    * reported. Default: never.
    */
   meant?(error: unknown): boolean
@@ -36,7 +36,7 @@ export interface Question<T> {
   readonly timeout: number
 }
 
-/** Asks; at once where the hook answers at once. */
+/** Calls the hook; returns a promise only if the hook does. */
 export function ask<T>(host: HookHost, question: Question<T>): Eventually<T> {
   try {
     const given = question.run()
@@ -46,7 +46,7 @@ export function ask<T>(host: HookHost, question: Question<T>): Eventually<T> {
   }
 }
 
-/** Whether it is something to wait for. */
+/** Whether the value is a thenable. */
 export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return (
     typeof value === 'object' &&
@@ -80,7 +80,7 @@ function settled<T>(
     const cancel = after(host.clock, timeout, () =>
       fail(new Error(`${hook} did not settle within ${timeout} ms`)),
     )
-    // Anything with a `then` may do anything: only a promise of our own calls back once, later, and never throws.
+    // A foreign `then` may throw, or call back twice or synchronously; a native promise does not.
     Promise.resolve(given).then((value) => {
       try {
         const answer = question.read(value)
@@ -93,9 +93,10 @@ function settled<T>(
 }
 
 /**
- * The reason code in a verdict: true is 0, false 0x87, a code is itself; one of 0x80 or more that the answer (a packet type) does not have is 0x80.
+ * The reason code in a verdict: true is 0, false 0x87, a code is itself; one of 0x80 or more that
+ * the answer (a packet type) does not have is 0x80.
  *
- * @throws TypeError for what is no verdict
+ * @throws TypeError when the value is not a verdict
  */
 export function codeOf(verdict: unknown, answer: number): number {
   if (typeof verdict === 'boolean') return verdict ? 0 : notAuthorized
@@ -108,7 +109,7 @@ export function codeOf(verdict: unknown, answer: number): number {
   return code < 0x80 || isReasonCode(answer, code, 'server') ? code : unspecified
 }
 
-/** The result of a hook is not a verdict. */
+/** The error for a hook result that is not a verdict. */
 export class NoVerdict extends TypeError {
   constructor(given: unknown) {
     const what = given === null ? 'null' : typeof given === 'number' ? String(given) : typeof given
@@ -116,7 +117,7 @@ export class NoVerdict extends TypeError {
   }
 }
 
-/** The code in place of a verdict that is missing. */
+/** The reason code to use when a hook failed. */
 export function codeWithout(error: unknown): number {
   return error instanceof NoVerdict ? notAuthorized : unspecified
 }

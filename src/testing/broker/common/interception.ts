@@ -1,7 +1,8 @@
 /**
- * The question to the hook that sees every packet, in both directions.
+ * Calls the hook that sees every packet, in both directions.
  *
- * What it gives is looked at only so far that nothing but a packet of that direction goes on; the encoder and the rules of the session do the rest.
+ * The result is checked only for being a packet of that direction; the encoder and the rules of the
+ * session check the rest.
  */
 import type { ClientPacket, ServerPacket } from '../../../wire/packets.js'
 import { kindOf } from './check.js'
@@ -10,10 +11,12 @@ import { ask, type Eventually } from './hooks.js'
 import type { BrokerHooks } from './options.js'
 import type { VerdictHost } from './verdicts.js'
 
-/** The packet that goes on; false when it was swallowed, undefined when the hook failed. */
+/**
+ * The packet to continue with; false when the hook discarded it, undefined when the hook failed.
+ */
 export type Intercepted<P> = P | false | undefined
 
-/** Whose packet it is. */
+/** The client of the packet. */
 export interface Intercepting {
   readonly clientId: string
   readonly accepted: BrokerClient | undefined
@@ -26,7 +29,7 @@ const types: Readonly<Record<'in' | 'out', readonly string[]>> = {
   out: [...both, 'connack', 'suback', 'unsuback', 'pingresp'],
 }
 
-/** Asks the hook about a packet. */
+/** Calls the hook with a packet. */
 export function intercept<P extends ClientPacket | ServerPacket>(
   host: VerdictHost,
   hook: NonNullable<BrokerHooks['intercept']>,

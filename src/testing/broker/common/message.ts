@@ -1,7 +1,7 @@
 /**
  * An application message in the broker, and its form for a receiver.
  *
- * Messages are never changed, because the queues of all sessions that wait for them share them.
+ * Messages are never changed, because the queues of all sessions share them.
  */
 import type { Bytes, Properties, PublishPacket, QoS } from '../../../wire/packets.js'
 
@@ -15,11 +15,14 @@ export interface BrokerMessage {
   readonly qos: QoS
   /** RETAIN flag of the PUBLISH. */
   readonly retain: boolean
-  /** Without Topic Alias, Subscription Identifiers and Will Delay Interval; the expiry interval is the publisher's. */
+  /**
+   * Without Topic Alias, Subscription Identifiers and Will Delay Interval; the expiry interval is
+   * the publisher's.
+   */
   readonly properties: Readonly<Properties>
-  /** Client that published it; undefined for `broker.publish`. */
+  /** Identifier of the client that published it; undefined for `broker.publish`. */
   readonly from: string | undefined
-  /** When the broker took it, in milliseconds of its clock. */
+  /** When the broker accepted it, in milliseconds of its clock. */
   readonly time: number
   /**
    * Size in bytes counted against limits: at least its size on the wire without Subscription
@@ -47,7 +50,7 @@ export function messageOf(
   }
 }
 
-/** Properties of a message without those that are about one hop only, in their order. */
+/** Properties of a message without those that apply to one hop only, in their order. */
 export function withoutHop(properties: Properties): Properties {
   if (
     properties.topicAlias === undefined &&
@@ -78,7 +81,10 @@ export function remaining(message: BrokerMessage, now: number): number {
   )
 }
 
-/** The properties that a subscriber gets: the expiry interval counted down [MQTT-3.3.2-6], and identifiers [MQTT-3.3.4-4]. */
+/**
+ * The properties that a subscriber gets: the expiry interval counted down [MQTT-3.3.2-6], and
+ * identifiers [MQTT-3.3.4-4].
+ */
 export function deliveredProperties(
   message: BrokerMessage,
   now: number,
@@ -105,7 +111,7 @@ function measure({ topic, payload, properties }: PublishPacket): number {
 
 const sampled = 1024
 
-/** A number that two different messages hardly share: topic, length and beginning of the payload (FNV-1a). */
+/** A hash (FNV-1a) of the topic, the length and the beginning of the payload. */
 export function fingerprintOf(topic: string, payload: Uint8Array): number {
   let hash = 0x811c9dc5 ^ payload.length
   for (let i = 0; i < topic.length; i++) hash = Math.imul(hash ^ topic.charCodeAt(i), 0x01000193)

@@ -1,7 +1,8 @@
 /**
  * Options of a broker, with defaults, and the complete settings that the other files read.
  *
- * Parsing never writes to the caller's object. Limits that differ from the protocol's defaults are announced in CONNACK and enforced.
+ * Parsing never writes to the caller's object. Limits that differ from the protocol's defaults are
+ * announced in CONNACK and enforced.
  */
 
 import { checkNames } from '../../../transport/names.js'
@@ -24,12 +25,13 @@ import { checkFault, type Fault } from './fault-table.js'
 import type { BrokerMessage } from './message.js'
 
 /**
- * What a hook decides: `true` (or a code below 0x80) lets it pass, `false` refuses with 0x87, a code of 0x80 or more refuses with that reason code.
- * The long form adds properties to the refusal of a CONNECT, for example a Server Reference to 0x9C.
+ * The decision of a hook: `true` (or a code below 0x80) allows, `false` refuses with 0x87, and a
+ * code of 0x80 or more refuses with that code. A {@link Refusal} adds properties to the refusal of
+ * a CONNECT, for example a Server Reference to 0x9C.
  */
 export type Verdict = boolean | number | Refusal
 
-/** A refusal in full. */
+/** A refusal with properties. */
 export interface Refusal {
   /** Reason code of the answer. */
   readonly reasonCode: number
@@ -47,16 +49,17 @@ export interface BrokerAuthContext {
   readonly remote: string | undefined
   /** False for CONNECT, true for an exchange that the client started later [MQTT-4.12.1-1]. */
   readonly reauthentication: boolean
-  /** The method's own notes, kept from `start` to the last `continue` of one exchange. */
+  /** Free for use by the method, kept from `start` to the last `continue` of one exchange. */
   readonly state: Record<string, unknown>
 }
 
 /**
- * One step of an exchange: 0x18 asks the client for more, 0 (default) accepts, 0x80 or more refuses. Throwing an error with such a `reasonCode` refuses
- * with it. Any other throw, and an invalid step, refuses with 0x87 and is reported as a {@link HookError}.
+ * One step of an exchange: 0x18 asks the client for more, 0 (default) accepts, 0x80 or more
+ * refuses. Throwing an error with such a `reasonCode` refuses with it. Any other throw, and an
+ * invalid step, refuses with 0x87 and is reported as a {@link HookError}.
  */
 export interface BrokerAuthStep {
-  /** 0x18: go on. 0: accepted. Default 0. */
+  /** 0x18 asks for more, 0 accepts, 0x80 or more refuses. Default 0. */
   readonly reasonCode?: number | undefined
   /** Authentication Data for the client. Default: none. */
   readonly data?: Uint8Array | undefined
@@ -64,7 +67,7 @@ export interface BrokerAuthStep {
 
 /** An enhanced authentication method (section 4.12). */
 export interface BrokerAuthMethod {
-  /** Takes the data with which the client begins. */
+  /** Processes the client's first data. */
   start(
     data: Bytes | undefined,
     context: BrokerAuthContext,
@@ -83,22 +86,32 @@ export interface BrokerAuthMethod {
 export type Interception = ClientPacket | ServerPacket | false | undefined
 
 /**
- * Hooks. Each may answer at once or give a promise. Only what a hook allows passes:
+ * Hooks. Each may return its result or a promise of it. Only what a hook allows passes:
  *
- * - A verdict refuses unless it is `true` or a code below 0x80. What is no verdict (nothing, a text, a fraction) refuses with 0x87.
- * - A hook that throws, rejects, or does not settle within `hookTimeout` refuses with 0x80, and so does a code that the answer cannot say.
- * - While a promise is pending, what the same client sends waits, in order and within `maxBacklog`; other clients do not wait.
- * - Failures are reported: by the event `hookerror`, in `hookErrors`, and on the console without a listener. A hook never makes the broker throw.
+ * - A verdict refuses unless it is `true` or a code below 0x80. A value that is not a verdict
+ *   (nothing, a text, a fraction) refuses with 0x87.
+ * - A hook that throws, rejects, or does not settle within `hookTimeout` refuses with 0x80, and so
+ *   does a code of 0x80 or more that the answer cannot carry.
+ * - While a promise is pending, further packets of the same client wait, in order and within
+ *   `maxBacklog`. Other clients do not wait.
+ * - Failures are reported: by the event `hookerror`, in `hookErrors`, and on the console without a
+ *   listener. A hook never makes the broker throw.
  */
 export interface BrokerHooks {
-  /** Decides on a CONNECT. A promise may take until `connectTimeout`. Default: everybody may come. */
+  /**
+   * Decides on a CONNECT. A promise may take until `connectTimeout`. Default: every client may
+   * connect.
+   */
   readonly authenticate?:
     | ((
         connect: ConnectPacket,
         context: { readonly remote: string | undefined },
       ) => Verdict | Promise<Verdict>)
     | undefined
-  /** Decides on a PUBLISH, or a will when it is due. At QoS 0 and on 3.1.1 the client gets no answer. Default: everything may be published. */
+  /**
+   * Decides on a PUBLISH, or a will when it is due. At QoS 0 and on 3.1.1 the client gets no
+   * answer. Default: everything may be published.
+   */
   readonly authorizePublish?:
     | ((
         client: BrokerClient,
@@ -113,9 +126,10 @@ export interface BrokerHooks {
       ) => boolean | number | Promise<boolean | number>)
     | undefined
   /**
-   * Decides on a message for one receiver, right before it is sent to it for the first time: `true` sends it, `'discard'` or `false` keeps it from this
-   * receiver, counted in the session's `discarded`. What comes next for the receiver waits while a promise is pending. A message that a shared
-   * subscription gave to this receiver goes to no other one. Default: everything is delivered.
+   * Decides on a message for one receiver, right before it is first sent: `true` sends it;
+   * `'discard'` or `false` withholds it and counts it in the session's `discarded`. Later messages
+   * to this receiver wait while a promise is pending. A withheld message of a shared subscription
+   * goes to no other receiver. Default: everything is delivered.
    */
   readonly authorizeDelivery?:
     | ((
@@ -137,41 +151,44 @@ export interface BrokerHooks {
     | undefined
 }
 
-/** Limits that CONNACK states, each with its meaning there (section 3.2.2.3). */
+/** Limits announced in CONNACK (section 3.2.2.3). */
 export interface BrokerLimits {
-  /** QoS 1/2 publishes that a client may have open. Default 65,535, not announced. */
+  /** QoS 1/2 publishes that a client may have unacknowledged. Default 65,535, not announced. */
   readonly receiveMaximum?: number | undefined
-  /** Largest packet taken, in bytes. Default 1 MiB. */
+  /** Largest packet accepted, in bytes. Default 1 MiB. */
   readonly maximumPacketSize?: number | undefined
-  /** Highest QoS that is taken. Default 2. */
+  /** Highest QoS accepted. Default 2. */
   readonly maximumQoS?: QoS | undefined
-  /** Whether retained messages are taken. Default true. */
+  /** Whether retained messages are accepted. Default true. */
   readonly retainAvailable?: boolean | undefined
   /** Aliases that a client may use. Default 10. */
   readonly topicAliasMaximum?: number | undefined
   /** Whether filters may have wildcards. Default true. */
   readonly wildcardSubscriptionAvailable?: boolean | undefined
-  /** Whether there are Subscription Identifiers. Default true. */
+  /** Whether Subscription Identifiers are supported. Default true. */
   readonly subscriptionIdentifierAvailable?: boolean | undefined
-  /** Whether there are shared subscriptions. Default true. */
+  /** Whether shared subscriptions are supported. Default true. */
   readonly sharedSubscriptionAvailable?: boolean | undefined
-  /** Seconds, in place of the client's. Default: the client's. */
+  /** Keep Alive in seconds, in place of the client's. Default: the client's. */
   readonly serverKeepAlive?: number | undefined
-  /** Most seconds that a session outlives its connection. Default: no limit. */
+  /** Longest time that a session outlives its connection, in seconds. Default: no limit. */
   readonly maximumSessionExpiry?: number | undefined
 }
 
-/** Limits of what clients can make the broker hold. */
+/** Limits on what clients can make the broker hold. */
 export interface BrokerBounds {
-  /** Messages that wait in a session, per session. Default 1,000. */
+  /** Messages waiting in one session. Default 1,000. */
   readonly maxQueuedMessages?: number | undefined
-  /** Bytes of messages that a session holds, waiting or unacknowledged. Default 16 MiB. */
+  /** Bytes of messages that one session holds, waiting or unacknowledged. Default 16 MiB. */
   readonly maxQueuedBytes?: number | undefined
-  /** Which message goes when a queue is full; it is counted in the session's `dropped`. Default `'drop-newest'`. */
+  /**
+   * Which message is dropped when a queue is full, counted in the session's `dropped`. Default
+   * `'drop-newest'`.
+   */
   readonly overflow?: 'drop-newest' | 'drop-oldest' | undefined
   /** Unacknowledged messages sent to one client, whatever its Receive Maximum. Default 65,535. */
   readonly maxInflight?: number | undefined
-  /** Whether QoS 0 messages wait for clients that are away. Default false. */
+  /** Whether QoS 0 messages are queued for disconnected clients. Default false. */
   readonly queueQoS0?: boolean | undefined
   /** Sessions that are kept. Default 10,000. */
   readonly maxSessions?: number | undefined
@@ -186,11 +203,15 @@ export interface BrokerBounds {
   /** Levels of a topic or filter. Default 128. */
   readonly maxTopicLevels?: number | undefined
   /**
-   * Bytes written to a client that does not read, behind the packet at which it stopped, and bytes from a client that wait for a hook, each packet 100
-   * more. Default 4 MiB.
+   * Limit for two backlogs, in bytes: data written to a client that does not read, not counting the
+   * packet at which it stopped; and packets from a client that wait for a hook, each counted with
+   * 100 bytes more. Default 4 MiB.
    */
   readonly maxBacklog?: number | undefined
-  /** Entries of `accepted`, `violations` and `hookErrors`; the older half goes when there are more. Default 100,000. */
+  /**
+   * Entries of `accepted`, `violations` and `hookErrors`; the older half is removed when there are
+   * more. Default 100,000.
+   */
   readonly maxLog?: number | undefined
   /** Bytes of messages in `accepted`. Default 64 MiB. */
   readonly maxLogBytes?: number | undefined
@@ -198,20 +219,29 @@ export interface BrokerBounds {
 
 /** Options of `new MemoryBroker()`. Everything has a default. */
 export interface MemoryBrokerOptions extends BrokerLimits, BrokerBounds, BrokerHooks {
-  /** Where time comes from. Default: real time. A `VirtualClock` makes every run the same. */
+  /** The clock. Default: real time. A `VirtualClock` makes runs repeatable. */
   readonly clock?: BrokerClock | undefined
-  /** Numbers in [0, 1) for Assigned Client Identifiers. Default: a counter, so that runs repeat. */
+  /**
+   * Returns numbers in [0, 1) for Assigned Client Identifiers. Default: a counter, so that runs
+   * repeat.
+   */
   readonly random?: (() => number) | undefined
-  /** Versions that are spoken. Default 5 and 4. */
+  /** Supported protocol versions. Default 5 and 4. */
   readonly protocolVersions?: readonly ProtocolVersion[] | undefined
-  /** Response Information for clients that ask for it (section 3.2.2.3.15). A function that fails leaves it out, which is reported. Default: left out. */
+  /**
+   * Response Information for clients that ask for it (section 3.2.2.3.15). If a function fails, the
+   * property is omitted and the failure is reported. Default: omitted.
+   */
   readonly responseInformation?:
     | string
     | ((connect: ConnectPacket) => string | undefined | Promise<string | undefined>)
     | undefined
   /** Uses topic aliases towards clients that allow them. Default true. */
   readonly assignTopicAliases?: boolean | undefined
-  /** Milliseconds from the opening of a connection to its CONNACK, hooks and authentication included. Default 10,000. */
+  /**
+   * Milliseconds from the opening of a connection to its CONNACK, hooks and authentication
+   * included. Default 10,000.
+   */
   readonly connectTimeout?: number | undefined
   /** Milliseconds that the promise of a hook may take after CONNACK. Default 10,000. */
   readonly hookTimeout?: number | undefined
@@ -254,7 +284,7 @@ const defaults = {
   faults: [] as readonly Fault[],
 }
 
-/** Complete, frozen. */
+/** All options, complete and frozen. */
 export type BrokerSettings = Readonly<typeof defaults> &
   BrokerHooks &
   Pick<MemoryBrokerOptions, 'random' | 'responseInformation' | 'serverKeepAlive'>

@@ -1,8 +1,8 @@
 /**
  * A PUBLISH for many receivers: the common part is encoded once, the rest for each receiver.
  *
- * A decoder or an encoder must have accepted the messages. Only the last message is kept, and no
- * memory is handed out twice.
+ * Messages must have passed a decoder or an encoder. Only the last message is cached, and each
+ * packet is a new array.
  */
 import { encode } from '../../../wire/encode.js'
 import type { QoS } from '../../../wire/packets.js'
@@ -29,7 +29,7 @@ export interface Variation {
   readonly identifiers: readonly number[]
   /** Topic Alias; 0 for none. */
   alias: number
-  /** False where the alias stands for the topic. */
+  /** False where the alias replaces the topic. */
   hasTopic: boolean
 }
 
@@ -40,20 +40,21 @@ export class PublishBytes {
   #message: BrokerMessage | undefined
   #parts: Parts = { topic: noTopic, properties: noTopic, expiryAt: -1 }
 
-  /** Takes the message on; {@link size} and {@link write} are about it. Throws a WireError for one that cannot be encoded. */
+  /**
+   * Sets the message for {@link size} and {@link write}. Throws a WireError if it cannot be
+   * encoded.
+   */
   take(message: BrokerMessage): void {
     if (this.#message === message) return
     this.#parts = partsOf(message)
     this.#message = message
   }
 
-  /** Bytes of the packet. */
   size(variation: Variation): number {
     const body = this.#body(variation)
     return 1 + varintSize(body) + body
   }
 
-  /** The packet. */
   write(variation: Variation, now: number): Uint8Array {
     const { qos, retain, dup, packetId = 0, hasTopic, hasProperties } = variation
     const payload = (this.#message as BrokerMessage).payload
@@ -119,7 +120,7 @@ function partsOf({ topic, properties }: BrokerMessage): Parts {
   const start = skipVarint(bytes, 1)
   const end = start + 2 + (((bytes[start] as number) << 8) | (bytes[start + 1] as number))
   const first = skipVarint(bytes, end)
-  // The first byte that another interval changes is the interval's.
+  // Finds the interval: the first byte that differs when the interval is another one.
   const other = hasExpiry ? empty(0xffff_ffff) : bytes
   const expiryAt = hasExpiry ? bytes.findIndex((byte, index) => byte !== other[index]) - first : -1
   return { topic: bytes.subarray(start, end), properties: bytes.subarray(first), expiryAt }

@@ -1,7 +1,8 @@
 /**
- * The questions that the broker puts to the hooks which allow and refuse, each with its answer in case of failure: no.
+ * Calls of the hooks that allow or refuse. A hook that fails refuses.
  *
- * `hooks.ts` asks; this file only says which hook, with what, and what its verdict means. A hook that is not set allows everything.
+ * `hooks.ts` makes the calls; this file chooses hook and arguments and interprets the verdict. A
+ * hook that is not set allows everything.
  */
 import { CONNACK, PUBACK, SUBACK } from '../../../wire/constants.js'
 import type {
@@ -15,7 +16,6 @@ import { ask, codeOf, codeWithout, type Eventually, type HookHost, NoVerdict } f
 import type { BrokerMessage } from './message.js'
 import type { BrokerSettings } from './options.js'
 
-/** What a question needs. */
 export interface VerdictHost extends HookHost {
   readonly settings: BrokerSettings
 }
@@ -23,11 +23,14 @@ export interface VerdictHost extends HookHost {
 /** A verdict on a CONNECT. */
 export interface ConnectVerdict {
   readonly code: number
-  /** For the CONNACK that refuses. */
+  /** Properties of a refusing CONNACK. */
   readonly properties: Properties | undefined
 }
 
-/** Whether the client may come; waited for without a limit of its own, since the time for CONNECT is limited. */
+/**
+ * Whether the client may connect. The call has no time limit of its own, because `connectTimeout`
+ * covers it.
+ */
 export function connectVerdict(
   host: VerdictHost,
   connect: ConnectPacket,
@@ -51,7 +54,10 @@ export function connectVerdict(
   })
 }
 
-/** The code that a message is refused with, or one below 0x80. PUBREC has the codes of PUBACK [MQTT-3.4.2-1] [MQTT-3.5.2-1]. */
+/**
+ * The code of a refused message, or one below 0x80. PUBREC has the codes of PUBACK [MQTT-3.4.2-1]
+ * [MQTT-3.5.2-1].
+ */
 export function publishVerdict(
   host: VerdictHost,
   client: BrokerClient,
@@ -64,7 +70,7 @@ export function publishVerdict(
   )
 }
 
-/** The code that a filter is refused with, or one below 0x80 [MQTT-3.9.3-2]. */
+/** The code of a refused filter, or one below 0x80 [MQTT-3.9.3-2]. */
 export function subscribeVerdict(
   host: VerdictHost,
   client: BrokerClient,
@@ -77,7 +83,7 @@ export function subscribeVerdict(
   )
 }
 
-/** Whether the receiver may have the message. */
+/** Whether the receiver may get the message. */
 export function deliveryVerdict(
   host: VerdictHost,
   client: BrokerClient,

@@ -2,7 +2,7 @@
  * Batches small packets to one client: packets sent while a client's bytes are processed are
  * written together afterwards.
  *
- * The order to each client is kept. Nothing waits for time: the end of the outermost batch writes
+ * The order to each client is kept. No timer is involved: the end of the outermost batch writes
  * everything.
  */
 
@@ -32,7 +32,7 @@ export class WriteBatch {
     for (const writing of waiting) writing.flush()
   }
 
-  /** Has it flushed at the end. */
+  /** Registers a writer to be flushed at the end of the batch. */
   add(writing: Writing): void {
     this.#waiting.push(writing)
   }

@@ -1,7 +1,7 @@
 /**
  * One connection of a client: creates and connects the parts that send, receive, time and end it.
  *
- * Nothing that comes in makes it throw into the transport.
+ * Received data never makes it throw into the transport.
  */
 import type { Sink, Transport } from '../../../transport/transport.js'
 import { Decoder } from '../../../wire/decode.js'
@@ -66,7 +66,7 @@ export class BrokerConnection implements Sink, ReceivingConnection, EndingConnec
         this.#incoming.receive(packet as ClientPacket)
         if (this.end.over) return
       }
-      // A large packet over a slow link: as long as it goes on, the client is not silent.
+      // Part of a large packet over a slow link also resets the keep-alive timer.
       if (this.#decoder.pending > 0) this.#timers.hear()
     } catch (error) {
       if (error instanceof WireError) this.#incoming.receiveError(error)
@@ -104,7 +104,10 @@ export class BrokerConnection implements Sink, ReceivingConnection, EndingConnec
     if (reasonCode !== undefined) this.end.disconnect(reasonCode, { reasonString: text })
   }
 
-  /** Closes after one and a half times the Keep Alive without a packet, or a part of one [MQTT-3.1.2-22]. */
+  /**
+   * Closes after one and a half times the Keep Alive without a packet, or a part of one
+   * [MQTT-3.1.2-22].
+   */
   begin(): void {
     const { keepAlive } = this.peer
     this.peer.state = 'connected'

@@ -15,7 +15,7 @@ import type { PacketSender } from './packet-sender.js'
 import type { Peer } from './peer.js'
 import type { ConnectionEnding } from './ports.js'
 
-/** How long the client may take to end a stream that the broker has ended. */
+/** Milliseconds that the client has to end a stream after the broker has ended it. */
 const lingerTime = 5000
 
 /** The connection that is to end. */
@@ -23,7 +23,7 @@ export interface EndingConnection {
   readonly broker: BrokerState
   readonly peer: Peer
   readonly sender: PacketSender
-  /** The connection has ended: nothing of it may continue. */
+  /** Called when the connection has ended: stops all work of the connection. */
   handleOver(): void
   restart(keepSessions: boolean): void
 }
@@ -91,14 +91,14 @@ export class ConnectionEnd implements ConnectionEnding {
   }
 
   /**
-   * A defect of the broker or a hook: the connection is unusable, and the test must see the error.
+   * Ends the connection after a defect of the broker or a hook, and reports the error to the test.
    */
   fail(error: unknown): void {
     report(error)
     this.cut()
   }
 
-  /** The client's stream is over. */
+  /** The client's stream has ended. */
   handleGone(): void {
     this.#linger?.()
     this.gone = true

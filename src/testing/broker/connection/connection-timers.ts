@@ -9,7 +9,7 @@ export class ConnectionTimers {
   readonly #clock: BrokerClock
   readonly #life: Pick<ConnectionLife, 'over'>
   readonly #cancels = new Set<() => void>()
-  /** When the client was heard last. */
+  /** When data was last received. */
   #heard: number
 
   constructor(clock: BrokerClock, life: Pick<ConnectionLife, 'over'>) {
@@ -18,12 +18,15 @@ export class ConnectionTimers {
     this.#heard = clock.now()
   }
 
-  /** The client was heard. */
+  /** Data was received. */
   hear(): void {
     this.#heard = this.#clock.now()
   }
 
-  /** Calls back once so many milliseconds have passed without a packet, or a part of one. A client that is busy is not silent. */
+  /**
+   * Calls `isSilent` once `limit` milliseconds have passed without a packet, or a part of one. The
+   * period starts again whenever it ends while `isBusy()` is true.
+   */
   watchSilence(limit: number, isBusy: () => boolean, isSilent: () => void): void {
     this.later(Math.max(1, this.#heard + limit - this.#clock.now()), () => {
       if (isBusy()) this.hear()
@@ -32,7 +35,6 @@ export class ConnectionTimers {
     })
   }
 
-  /** Calls back after so many milliseconds. */
   later(delay: number, callback: () => void): void {
     const cancel = after(this.#clock, delay, () => {
       this.#cancels.delete(cancel)

@@ -1,22 +1,23 @@
 /**
- * One direction of one connection, where faults are carried out.
+ * Applies faults to one direction of one connection.
  *
- * Packets pass in order; without a fault they pass at once. Nothing is delivered any more once the connection is over.
+ * Packets pass in order; without a fault they pass synchronously. Nothing is delivered after the
+ * connection has ended.
  */
 import type { ClientPacket, Packet, ServerPacket } from '../../../wire/packets.js'
 import { after } from '../common/clock.js'
 import type { Fault, FaultTable, ReplacedPacket } from '../common/fault-table.js'
 import type { CarryingConnection } from './ports.js'
 
-/** Where packets go that passed, or met their fate. */
+/** Receives packets from the injector. */
 export interface FaultEnds<P> {
-  /** Takes a packet (or bytes, outgoing) that passed. `again` is true for a copy that a fault made. */
+  /** Takes a packet (or bytes, outgoing). `again` is true for a copy that a fault made. */
   deliver(packet: P | Uint8Array, again: boolean): void
   /** Answers an incoming packet with a reason code, or puts the code into an outgoing one. */
   refuse(packet: P, reasonCode: number): void
 }
 
-/** Without a next packet, one that was to be overtaken goes on after so many milliseconds. */
+/** Milliseconds after which a packet held by `'reorder'` continues without a next packet. */
 const reorderLimit = 1000
 
 const defaultDelay = 1000
@@ -47,7 +48,7 @@ export class FaultInjector<P extends ClientPacket | ServerPacket> {
     return this.#behind === undefined && this.#held === undefined && this.#faults.size === 0
   }
 
-  /** Takes a packet to its fate. */
+  /** Passes a packet, or applies a fault to it. */
   pass(packet: P): void {
     if (this.#behind !== undefined) {
       if (this.#behind.push(packet) > mostBehind) this.#connection.end.cut()
@@ -122,12 +123,12 @@ export class FaultInjector<P extends ClientPacket | ServerPacket> {
   }
 
   #hold(packet: P): void {
-    // A packet that is held already goes on first: only one is overtaken at a time.
+    // An already held packet continues first: only one is overtaken at a time.
     this.#held?.()
     const cancel = this.#later(reorderLimit, () => release())
     const release = (): void => {
       cancel()
-      // Gone on already, or the connection is over.
+      // It has continued already, or the connection has ended.
       if (this.#held !== release) return
       this.#held = undefined
       this.#ends.deliver(packet, false)

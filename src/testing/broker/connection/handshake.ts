@@ -1,8 +1,10 @@
 /**
- * From the first packet of a connection to its CONNACK, and authentication later on (sections 3.1.4, 3.2, 3.15 and 4.12).
+ * From the first packet of a connection to its CONNACK, and authentication later on (sections
+ * 3.1.4, 3.2, 3.15 and 4.12).
  *
- * Hooks that answer at once are obeyed at once, so that a run under virtual time has no races; promises are waited for, with what the client sends
- * meanwhile kept for later. Every refusal of a CONNECT says why in a Reason String.
+ * Synchronous hook results apply synchronously, so that a run under virtual time has no races.
+ * While a promise is pending, further packets of the client are queued. Every refusing CONNACK gets
+ * a Reason String, except on 3.1.1.
  */
 import { CONNACK } from '../../../wire/constants.js'
 import type { WireError } from '../../../wire/error.js'
@@ -35,7 +37,7 @@ export function handleEarly(connection: HandledConnection, packet: ClientPacket)
     )
 }
 
-/** The time for CONNECT and authentication is over without success. */
+/** Ends a connection whose `connectTimeout` passed between CONNECT and CONNACK. */
 export function endHandshake(connection: HandledConnection, thinking: boolean): void {
   const { broker, peer } = connection
   const { clientId, exchange } = peer
@@ -52,7 +54,7 @@ export function endHandshake(connection: HandledConnection, thinking: boolean): 
   refuseConnect(connection, 0x80, 'the time for authentication is over')
 }
 
-/** Answers bytes that are no packet. */
+/** Handles bytes that are not a packet. */
 export function handleWireError(connection: HandledConnection, error: WireError): void {
   const code = error.reasonCode ?? 0x81
   const { state, head } = connection.peer
@@ -69,13 +71,16 @@ export function handleWireError(connection: HandledConnection, error: WireError)
     }
     const level = protocolLevel(head)
     connection.peer.protocolVersion = level <= 4 ? 4 : 5
-    // 3.1.1 has return codes for these only; for anything else it closes without a word.
+    // 3.1.1 has return codes for these only; anything else closes the connection without an answer.
     if (level <= 4 && code !== 0x84 && code !== 0x85) connection.end.finish()
     else refuseConnect(connection, code, error.message)
   } else refuseConnect(connection, code, error.message)
 }
 
-/** The level in a CONNECT that could not be read: behind fixed header and protocol name. */
+/**
+ * The protocol level of a CONNECT that could not be decoded: it follows fixed header and protocol
+ * name.
+ */
 function protocolLevel(head: Uint8Array): number {
   let at = 1
   while (((head[at] ?? 0) & 0x80) !== 0) at++
@@ -83,7 +88,10 @@ function protocolLevel(head: Uint8Array): number {
   return head[at + 3 + length] ?? 5
 }
 
-/** Says no and why, and ends the connection [MQTT-3.2.2-7] [MQTT-3.1.4-2]. Without a text the name of the code is the reason. */
+/**
+ * Sends a CONNACK that refuses and ends the connection [MQTT-3.2.2-7] [MQTT-3.1.4-2]. The Reason
+ * String is `text`, by default the name of the code.
+ */
 export function refuseConnect(
   connection: HandledConnection,
   reasonCode: number,
@@ -129,7 +137,7 @@ function handleConnect(connection: HandledConnection, packet: ConnectPacket): vo
   })
 }
 
-/** Why the CONNECT is refused before anybody is asked. */
+/** The reason to refuse a CONNECT without calling a hook; undefined if there is none. */
 function objectTo(
   { broker }: HandledConnection,
   { protocolVersion, clientId, will }: ConnectPacket,
@@ -215,10 +223,11 @@ export function handleAuth(connection: HandledConnection, packet: AuthPacket): v
   }
 }
 
-/** A step that was taken, or the code of a refusal. */
+/** A valid step, or the code of a refusal. */
 type Step = { readonly continues: boolean; readonly data: Uint8Array | undefined } | number
 
-// Other packets do not wait for it: before CONNACK none is allowed, and afterwards work goes on.
+// Other packets do not wait for a pending step: before CONNACK none is allowed, and afterwards they
+// are handled as usual.
 function takeStep(connection: HandledConnection, exchange: AuthExchange, run: () => unknown): void {
   exchange.turn = 'broker'
   const { broker, peer } = connection
@@ -306,7 +315,7 @@ function announce(
   })
 }
 
-/** The client is accepted: session, CONNACK, waiting messages. */
+/** Accepts the client: session, CONNACK, queued messages. */
 function welcome(
   connection: HandledConnection,
   connect: ConnectPacket,
@@ -314,7 +323,7 @@ function welcome(
 ): void {
   const { broker, peer, sender, end } = connection
   const { settings } = broker
-  // Others may have come in while hooks were asked.
+  // Other clients may have connected while hooks were pending.
   const objection = objectTo(connection, connect)
   if (objection !== undefined) {
     refuseConnect(connection, ...objection)
@@ -341,7 +350,10 @@ function welcome(
   if (!end.over && !end.gone) session.deliveries.attach(sender)
 }
 
-/** Seconds that the session is kept after its connection. 3.1.1 keeps it for ever, or not at all. */
+/**
+ * Seconds that the session outlives its connection. On 3.1.1 it never expires, or ends with the
+ * connection.
+ */
 export function expiryOf(
   { protocolVersion, cleanStart, properties }: ConnectPacket,
   settings: BrokerSettings,

@@ -1,18 +1,19 @@
 /**
- * Packets of one client that wait, in order and limited, while a hook decides about an earlier one.
+ * A bounded queue of one client's packets that wait, in order, while a hook decides on an earlier
+ * one.
  *
- * While much waits, the transport is asked to pause.
+ * Above `pauseAt` bytes, the transport is asked to pause.
  */
 import type { Transport } from '../../../transport/transport.js'
 import type { ConnectionLife } from './ports.js'
 
-/** Packets that wait for a hook before CONNACK. */
+/** Limit of packets waiting before CONNACK. */
 const mostEarly = 1000
 
 /** Size counted for a waiting packet besides its payload. */
 const packetCost = 100
 
-/** Bytes that wait for a hook before the transport is asked for a pause. */
+/** Waiting bytes above which the transport is asked to pause. */
 const pauseAt = 65_536
 
 /** A packet or its replacement. */
@@ -23,7 +24,7 @@ interface Deferred {
 
 /** See the file's comment. */
 export class HookBacklog {
-  /** Hooks that think about a packet of this client. */
+  /** Pending hook calls for packets of this client. */
   thinking = 0
   readonly #transport: Transport
   readonly #mostBytes: number
@@ -40,7 +41,7 @@ export class HookBacklog {
     return this.#waiting.length === 0
   }
 
-  /** Lets something wait; false when more waits than may. */
+  /** Queues a packet; false when the limit is exceeded. */
   add(run: () => void, size: number, isConnected: boolean): boolean {
     const bytes = size + packetCost
     this.#waiting.push({ run, bytes })
@@ -54,7 +55,7 @@ export class HookBacklog {
     return true
   }
 
-  /** Handles waiting packets until a hook must decide again or the connection ends. */
+  /** Handles waiting packets until another hook call is pending or the connection ends. */
   goOn(life: Pick<ConnectionLife, 'over'>): void {
     let next = 0
     while (next < this.#waiting.length && this.thinking === 0 && !life.over) {

@@ -1,9 +1,8 @@
 /**
  * The path of an incoming packet: through faults and the `intercept` hook to its handler.
  *
- * `handshake.ts` and `requests.ts` decide what a packet means. While a hook decides about one
- * packet, those behind it wait. Nothing that comes in makes this throw, and nothing is handled
- * after the end.
+ * The handlers are in `handshake.ts` and `requests.ts`. While a hook decides on one packet, later
+ * ones wait. Received data never makes this throw, and nothing is handled after the end.
  */
 import type { Transport } from '../../../transport/transport.js'
 import type { WireError } from '../../../wire/error.js'
@@ -27,7 +26,7 @@ export interface ReceivingConnection extends HandledConnection {
 
 /** See the file's comment. */
 export class IncomingPackets implements FaultEnds<ClientPacket> {
-  /** True while a copy that a fault made is handled: it breaks no rules. */
+  /** True while a copy made by a fault is handled: violations of such a copy are not counted. */
   lenient = false
   readonly #connection: ReceivingConnection
   readonly #peer: Peer
@@ -45,17 +44,17 @@ export class IncomingPackets implements FaultEnds<ClientPacket> {
     this.#backlog = new HookBacklog(transport, connection.broker.settings.maxBacklog)
   }
 
-  /** Whether a hook thinks about a packet of this client. */
+  /** Whether a hook call for a packet of this client is pending. */
   get isThinking(): boolean {
     return this.#backlog.thinking > 0
   }
 
-  /** True when nothing waits for a hook. */
+  /** True when no packet waits for a hook. */
   get isEmpty(): boolean {
     return this.#backlog.isEmpty
   }
 
-  /** Takes a packet as it came. */
+  /** Takes a packet from the decoder. */
   receive(packet: ClientPacket): void {
     const peer = this.#peer
     this.#timers.hear()
@@ -63,7 +62,7 @@ export class IncomingPackets implements FaultEnds<ClientPacket> {
     this.#faults.pass(packet)
   }
 
-  /** Takes bytes that are no packet. */
+  /** Handles bytes that are not a packet. */
   receiveError(error: WireError): void {
     if (this.isThinking && this.#peer.state === 'connected')
       this.#wait(() => handleWireError(this.#connection, error), 0)
@@ -154,7 +153,10 @@ export class IncomingPackets implements FaultEnds<ClientPacket> {
     else handleEarly(this.#connection, packet)
   }
 
-  /** What ends a connection before CONNACK whatever the hook says: nothing of it may be handled then [MQTT-3.1.4-6]. */
+  /**
+   * True for a packet that ends a connection before CONNACK whatever the hook decides; nothing of
+   * it may be handled then [MQTT-3.1.4-6].
+   */
   #endsHandshake({ type }: ClientPacket): boolean {
     if (this.#peer.state !== 'authenticating') return false
     return type === 'connect' || type === 'auth' || (type === 'disconnect' && this.#backlog.isEmpty)

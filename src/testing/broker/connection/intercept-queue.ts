@@ -1,7 +1,8 @@
 /**
- * Outgoing packets and the hook that sees them all: while it thinks about one, those behind it wait here, in order.
+ * Passes outgoing packets through the `intercept` hook. While a call is pending, later packets wait
+ * here, in order.
  *
- * Without the hook everything passes at once. It knows no bytes.
+ * Without the hook every packet passes synchronously. It handles packets, not bytes.
  */
 import type { ServerPacket } from '../../../wire/packets.js'
 import { isPromise } from '../common/hooks.js'
@@ -9,18 +10,18 @@ import { type Intercepted, intercept } from '../common/interception.js'
 import type { BrokerHooks } from '../common/options.js'
 import type { CarryingConnection } from './ports.js'
 
-/** Packets that wait behind one that the hook thinks about. */
+/** Limit of packets that wait behind a pending hook call. */
 const mostHeld = 10_000
 
-/** Where packets go that the hook let pass. */
+/** Receives packets that the hook let pass. */
 export interface InterceptEnds {
   /** True once the client is gone. */
   readonly isLost: boolean
-  /** Takes a packet that may meet a fault. */
+  /** Takes a packet, which a fault may still hit. */
   pass(packet: ServerPacket): void
-  /** Takes one that leaves though the connection is over. */
+  /** Takes a packet that is still sent although the connection has ended. */
   deliver(packet: ServerPacket): void
-  /** Called when nothing is held any more. */
+  /** Called when the last held packet was released. */
   handleReleased(): void
 }
 
@@ -29,9 +30,9 @@ export class InterceptQueue {
   readonly #connection: CarryingConnection
   readonly #ends: InterceptEnds
   readonly #hook: BrokerHooks['intercept']
-  /** Packets behind one that the hook thinks about; undefined when it does not. */
+  /** Packets behind a pending hook call; undefined when none is pending. */
   #held: ServerPacket[] | undefined
-  /** Ends the stream once nothing is held any more. */
+  /** Ends the stream; called once no packet is held. */
   #end: (() => void) | undefined
 
   constructor(connection: CarryingConnection, ends: InterceptEnds) {
@@ -44,14 +45,14 @@ export class InterceptQueue {
     return this.#held !== undefined
   }
 
-  /** Takes a packet to the hook. */
+  /** Passes a packet to the hook. */
   send(packet: ServerPacket): void {
     if (this.#hook === undefined) this.#ends.pass(packet)
     else if (this.#held === undefined) this.#ask(this.#hook, packet)
     else if (this.#held.push(packet) > mostHeld) this.#connection.end.cut()
   }
 
-  /** Calls back when everything is on its way. */
+  /** Calls back when no packet is held. */
   end(end: () => void): void {
     this.#end = end
     if (this.#held === undefined) end()
@@ -81,9 +82,7 @@ export class InterceptQueue {
     else if (packet !== false && this.#end !== undefined) this.#ends.deliver(packet)
   }
 
-  /**
-   * Passes held packets to the hook one after the other, until it must decide asynchronously again.
-   */
+  /** Passes held packets to the hook one after the other, until another call is pending. */
   #release(held: ServerPacket[]): void {
     const hook = this.#hook
     let next = 0

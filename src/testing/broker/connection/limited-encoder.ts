@@ -1,7 +1,8 @@
 /**
- * From a packet to bytes that one client accepts: keeps its Maximum Packet Size, Topic Alias Maximum and Request Problem Information.
+ * Encodes packets within one client's limits: Maximum Packet Size, Topic Alias Maximum and Request
+ * Problem Information.
  *
- * Aliases are decided here, last, when it is certain that the bytes leave: what is taken from here has to be sent.
+ * Aliases are assigned here, as the last step, so bytes returned from here must be sent.
  */
 import { encode } from '../../../wire/encode.js'
 import type { ConnectPacket, PublishPacket, ServerPacket } from '../../../wire/packets.js'
@@ -18,7 +19,7 @@ export class LimitedEncoder {
   #maximumPacketSize = Infinity
   #problemInformation = true
   #aliasMaximum = 0
-  /** Aliases that the broker gave, by topic. */
+  /** Aliases assigned by the broker, by topic. */
   readonly #aliases = new Map<string, number>()
 
   constructor(broker: BrokerState, peer: Peer) {
@@ -35,7 +36,10 @@ export class LimitedEncoder {
       : 0
   }
 
-  /** Whether a PUBLISH is larger than the client takes, as it is. `estimate` is never less than its bytes: encoding only to measure is left out. */
+  /**
+   * Whether a PUBLISH exceeds the client's Maximum Packet Size. `estimate` must be at least its
+   * encoded size, so that small packets need not be encoded to be measured.
+   */
   isTooLarge(packet: PublishPacket, estimate: number): boolean {
     const mayBeLarge = estimate > this.#maximumPacketSize
     return mayBeLarge && (this.#bytesOf(packet)?.length ?? 0) > this.#maximumPacketSize
@@ -58,8 +62,9 @@ export class LimitedEncoder {
   }
 
   /**
-   * The PUBLISH of a delivery that is not looked at any more: only what is different for this client is encoded. `'large'` when it is larger than the
-   * client takes; undefined when it cannot be encoded, which is reported.
+   * Encodes the PUBLISH of a delivery that no hook or fault sees: only the parts that differ for
+   * this client. `'large'` when it exceeds the client's Maximum Packet Size; undefined when it
+   * cannot be encoded, which is reported.
    */
   encodeShared(
     { message, qos, retain, identifiers }: Delivery,

@@ -1,7 +1,8 @@
 /**
- * What a client asked for on one connection and was not answered: PUBLISH, SUBSCRIBE and UNSUBSCRIBE by packet identifier, and PUBREC without PUBREL.
+ * Unanswered requests of a client on one connection: PUBLISH, SUBSCRIBE and UNSUBSCRIBE by packet
+ * identifier, and PUBREC without PUBREL.
  *
- * It only keeps account: broken rules are reported where packets are handled.
+ * It only counts: violations are reported where packets are handled.
  */
 import type { ServerPacket } from '../../../wire/packets.js'
 import type { Peer } from './peer.js'
@@ -11,13 +12,13 @@ export type RequestKind = 'publish' | 'subscribe' | 'unsubscribe'
 
 /** See the file's comment. */
 export class OpenRequests {
-  /** How many of them are PUBLISH [MQTT-3.3.4-7]. */
+  /** How many of the requests are PUBLISH [MQTT-3.3.4-7]. */
   publishes = 0
   readonly #peer: Peer
   readonly #kinds = new Map<number, RequestKind>()
-  /** The publishes at QoS 1 among them. */
+  /** Identifiers of the PUBLISH packets at QoS 1. */
   readonly #atQoS1 = new Set<number>()
-  /** PUBREC that were sent here and not answered, in order. */
+  /** PUBREC packets sent on this connection and not answered, in order. */
   readonly #receipts = new Set<number>()
 
   constructor(peer: Peer) {
@@ -35,7 +36,7 @@ export class OpenRequests {
     this.publishes++
   }
 
-  /** A packet is on its way to the client: it may be an answer. */
+  /** Called for each packet sent to the client: it may be an answer. */
   handleSent(packet: ServerPacket): void {
     if (packet.type === 'pubrec' && packet.reasonCode < 0x80) {
       this.#receipts.delete(packet.packetId)
@@ -49,7 +50,8 @@ export class OpenRequests {
       this.#kinds.get(packet.packetId) !== kind
     )
       return
-    // A refusal because the identifier is in use ends nothing, but for what this connection itself opened at QoS 1 [MQTT-4.9.0-2].
+    // A refusal because the identifier is in use settles only a QoS 1 request of this connection
+    // [MQTT-4.9.0-2].
     const ends =
       this.#atQoS1.delete(packet.packetId) ||
       this.#peer.session?.unreleased.has(packet.packetId) !== true
@@ -58,14 +60,14 @@ export class OpenRequests {
     this.#kinds.delete(packet.packetId)
   }
 
-  /** A PUBREL came for a PUBREC; false when one that was sent before it still waits. */
+  /** A PUBREL answered a PUBREC; false when an earlier PUBREC is still unanswered. */
   takeReceipt(packetId: number): boolean {
     const isFirst = this.#receipts.values().next().value === packetId
     return !this.#receipts.delete(packetId) || isFirst
   }
 }
 
-/** The kind of request that a packet is the end of, if it is one. */
+/** The kind of request that a packet settles; undefined if none. */
 function settled(packet: ServerPacket): RequestKind | undefined {
   if (
     packet.type === 'puback' ||

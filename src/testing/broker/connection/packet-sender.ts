@@ -1,7 +1,9 @@
 /**
- * The way of a packet out of one connection: past the `intercept` hook and the faults, through the client's limits, to its transport.
+ * Sends packets on one connection: through the `intercept` hook, the faults and the client's limits
+ * to the transport.
  *
- * It sends what it is given, in order. What is sent next to a session is decided elsewhere.
+ * It sends what it is given, in order. `session-deliveries.ts` chooses the next message of a
+ * session.
  */
 import type { Transport } from '../../../transport/transport.js'
 import type {
@@ -37,7 +39,7 @@ export class PacketSender implements AnswerWriter, FaultEnds<ServerPacket>, Inte
   readonly #faults: FaultInjector<ServerPacket>
   readonly #encoder: LimitedEncoder
   readonly #writer: TransportWriter
-  /** Whether the hook looks at every packet. */
+  /** Whether the hook sees every packet. */
   readonly #isIntercepting: boolean
 
   constructor(connection: CarryingConnection, requests: OpenRequests, transport: Transport) {
@@ -117,7 +119,7 @@ export class PacketSender implements AnswerWriter, FaultEnds<ServerPacket>, Inte
     return deliveryVerdict(this.#broker, this.#peer.view, message)
   }
 
-  /** Ends the stream when everything is on its way. */
+  /** Calls back once the hook holds no packet and the batch is written. */
   end(end: () => void): void {
     this.#intercepted.end(() => {
       this.#writer.flush()
@@ -130,7 +132,7 @@ export class PacketSender implements AnswerWriter, FaultEnds<ServerPacket>, Inte
     this.#writer.flush()
   }
 
-  /** The client is gone: nothing more can be written. */
+  /** The client's stream has ended: nothing more can be written. */
   lose(): void {
     this.#writer.lose()
   }
@@ -146,7 +148,7 @@ export class PacketSender implements AnswerWriter, FaultEnds<ServerPacket>, Inte
     this.handleReleased()
   }
 
-  /** There is space again, or nothing left to wait for. */
+  /** Continues sending: the hook holds no packet any more, or the client reads again. */
   handleReleased(): void {
     const { writes } = this.#broker
     writes.begin()
@@ -172,7 +174,7 @@ export class PacketSender implements AnswerWriter, FaultEnds<ServerPacket>, Inte
 
   refuse(packet: ServerPacket, reasonCode: number): void {
     const { session, protocolVersion } = this.#peer
-    // The client is informed that the message was refused.
+    // The client learns that the message was refused, so its identifier is free.
     if (packet.type === 'pubrec' && reasonCode >= 0x80 && protocolVersion === 5)
       session?.unreleased.delete(packet.packetId)
     this.deliver(

@@ -1,5 +1,5 @@
 /**
- * What the broker knows about the client of one connection. Data, set by the handshake and the
+ * The client of one connection, as the broker knows it. Data only, set by the handshake and the
  * packet handlers.
  */
 import type { ConnectPacket, ProtocolVersion, Will } from '../../../wire/packets.js'
@@ -8,15 +8,15 @@ import type { BrokerAuthContext, BrokerAuthMethod } from '../common/options.js'
 import type { SessionState } from '../state/session-state.js'
 import { ClientView } from './client-view.js'
 
-/** Bytes kept of the beginning, to find the version of a CONNECT that cannot be read. */
+/** Number of first bytes kept, to find the version of a CONNECT that cannot be decoded. */
 const headLength = 16
 
-/** An enhanced authentication under way, or done. */
+/** An enhanced authentication, pending or done. */
 export interface AuthExchange {
   readonly methodName: string
   readonly method: BrokerAuthMethod
   context: BrokerAuthContext
-  /** Whose turn it is: the hook's, the client's, or neither. */
+  /** Which side has the next step: the hook, the client, or neither. */
   turn: 'broker' | 'client' | 'none'
 }
 
@@ -34,30 +34,33 @@ export class Peer {
   /** In force, in seconds; 0 is off. */
   keepAlive = 0
   session: SessionState | undefined
-  /** To be published when the connection ends; undefined after DISCONNECT 0x00. */
+  /** The will to publish when the connection ends; undefined after DISCONNECT 0x00. */
   will: Will | undefined
   exchange: AuthExchange | undefined
   /** Topics by the client's alias [MQTT-3.3.2-7]. */
   readonly aliases = new Map<number, string>()
-  /** True once CONNACK, or what a fault made of it, is on its way: no DISCONNECT goes before it [MQTT-3.14.0-1]. */
+  /**
+   * True once CONNACK, or its replacement by a fault, was sent: a DISCONNECT must not precede it
+   * [MQTT-3.14.0-1].
+   */
   welcomed = false
   /**
    * True once a fault has changed the order of packets: order violations no longer prove anything
    * about the client.
    */
   disturbed = false
-  /** Bytes of packets that came in. */
+  /** Bytes received. */
   bytesIn = 0
-  /** Bytes of packets that went out. */
+  /** Bytes of packets sent. */
   bytesOut = 0
-  /** The first bytes that came. */
+  /** The first bytes received. */
   head: Uint8Array = new Uint8Array(0)
 
   constructor(remote: string | undefined) {
     this.remote = remote
   }
 
-  /** The client, once it is connected. */
+  /** The client; undefined until it is connected. */
   get accepted(): BrokerClient | undefined {
     return this.state === 'connected' ? this.view : undefined
   }

@@ -1,5 +1,5 @@
 /**
- * What the parts of one connection need from each other, and the connection from its broker. Types
+ * Interfaces between the parts of one connection, and from the connection to its broker. Types
  * only.
  */
 import type {
@@ -15,9 +15,9 @@ import type { DeliveryLink } from '../state/ports.js'
 import type { OpenRequests } from './open-requests.js'
 import type { Peer } from './peer.js'
 
-/** The life of a connection, for what carries its packets. */
+/** The life of a connection, for the parts that transfer its packets. */
 export interface ConnectionLife {
-  /** True once nothing is handled or sent any more. */
+  /** True once the connection has ended: nothing is handled or sent after that. */
   readonly over: boolean
   /** Ends the connection at once. */
   cut(): void
@@ -29,55 +29,58 @@ export interface ConnectionLife {
   failHook(hook: HookName, error: unknown): void
 }
 
-/** The same, for what handles its packets. */
+/** The life of a connection, for the parts that handle its packets. */
 export interface ConnectionEnding extends ConnectionLife {
   /** True once the client's stream has ended, while earlier packets are still handled. */
   readonly gone: boolean
-  /** Ends the connection, after a DISCONNECT where the client understands one. */
+  /** Ends the connection, after a DISCONNECT if the protocol version has one from the server. */
   disconnect(reasonCode: number, properties?: Properties): void
-  /** The client said goodbye. */
+  /** The client sent DISCONNECT. */
   leave(reasonCode: number): void
 }
 
-/** What carries packets works with. */
+/** The connection, for the parts that transfer packets. */
 export interface CarryingConnection {
   readonly broker: BrokerState
   readonly peer: Peer
   readonly end: ConnectionLife
 }
 
-/** The way out, for what handles packets. */
+/** The sending side, for the parts that handle packets. */
 export interface AnswerWriter extends DeliveryLink {
   /** Takes the client's limits from its CONNECT. */
   configure(connect: ConnectPacket): void
-  /** Sends a packet, if no hook or fault is against it. */
+  /** Sends a packet, unless a hook or fault prevents it. */
   send(packet: ServerPacket): void
 }
 
-/** What handles packets works with. */
+/** The connection, for the parts that handle packets. */
 export interface HandledConnection {
   readonly broker: BrokerState
   readonly peer: Peer
   readonly requests: OpenRequests
   readonly sender: AnswerWriter
   readonly end: ConnectionEnding
-  /** Goes on with what a hook gave: at once, or when its promise has settled; then what came meanwhile is handled, in order. */
+  /**
+   * Continues with a hook's result: synchronously, or when its promise has settled. Packets
+   * received meanwhile are handled after that, in order.
+   */
   decide<T>(given: Eventually<T>, next: (value: T) => void): void
   /** Notes that the client broke a rule; with a reason code the connection ends [MQTT-4.13.1-1]. */
   violate(text: string, packet: ClientPacket['type'] | undefined, reasonCode?: number): void
-  /** The handshake is done: Keep Alive is watched. */
+  /** Called after the handshake: starts the keep-alive timer. */
   begin(): void
 }
 
 /** The broker, for one of its connections. */
 export interface ConnectionOwner {
   readonly state: BrokerState
-  /** Where transports read into. */
+  /** The buffer that transports read into. */
   readonly window: Uint8Array
-  /** The connection is over. */
+  /** The connection has ended. */
   forget(connection: HandledConnection): void
-  /** Its stream is over. */
+  /** The stream of the connection has ended. */
   forgetStream(connection: HandledConnection): void
-  /** Cuts all connections, and forgets everything unless sessions are kept. */
+  /** Cuts all connections, and discards all state unless `keepSessions` is true. */
   restart(keepSessions: boolean): void
 }

@@ -1,7 +1,9 @@
 /**
- * What the packets of a connected client mean: PUBLISH and its acknowledgements, SUBSCRIBE, UNSUBSCRIBE, PINGREQ, DISCONNECT, AUTH.
+ * Handles the packets of a connected client: PUBLISH and its acknowledgements, SUBSCRIBE,
+ * UNSUBSCRIBE, PINGREQ, DISCONNECT, AUTH.
  *
- * Assumes packets that the decoder accepted; what they break together, over time, is found here. Everything is answered at once.
+ * Assumes packets that the decoder accepted; finds violations that only a sequence of packets
+ * shows. Answers are never delayed.
  */
 import type {
   ClientPacket,
@@ -61,7 +63,7 @@ export function handleRequest(connection: HandledConnection, packet: ClientPacke
   }
 }
 
-/** Answers a packet with a reason code, without any effect: a fault wants it so. */
+/** Answers a packet with the reason code of a fault, without any other effect. */
 export function refuseRequest(
   connection: HandledConnection,
   packet: ClientPacket,
@@ -97,7 +99,7 @@ function onPublish(
   given: PublishPacket,
   refusal?: number,
 ): void {
-  // The decoder lets none of 5.0 pass.
+  // Only on 3.1.1: the decoder refuses it on 5.0.
   if (given.dup && given.qos === 0) {
     connection.violate('DUP at QoS 0 [MQTT-3.3.1-2]', 'publish', 0x82)
     return
@@ -116,14 +118,14 @@ function onPublish(
     )
 }
 
-/** Takes a message over, or refuses it, as was decided. */
+/** Accepts or refuses a message, by the hook's verdict. */
 function finishPublish(
   connection: HandledConnection,
   session: SessionState,
   packet: PublishPacket,
   verdict: number,
 ): void {
-  // A hook may have ended everything.
+  // A hook may have ended the connection.
   if (connection.end.over) return
   const reasonCode = verdict >= 0x80 ? verdict : noRoom(connection, packet)
   if (reasonCode >= 0x80) acknowledge(connection, packet, reasonCode)
@@ -138,7 +140,7 @@ function acknowledge(
 ): void {
   if (packetId === undefined) return
   const type = qos === 1 ? 'puback' : 'pubrec'
-  // A fault or a listener may have ended everything meanwhile.
+  // A fault or a listener may have ended the connection meanwhile.
   connection.sender.send({
     type,
     packetId,
@@ -147,7 +149,10 @@ function acknowledge(
   })
 }
 
-/** What a PUBLISH with an identifier that was not released is answered with; undefined for a new one [MQTT-4.3.3-10]. */
+/**
+ * The code that answers a PUBLISH with an unreleased identifier; undefined for a new one
+ * [MQTT-4.3.3-10].
+ */
 function repeatedCode(
   connection: HandledConnection,
   session: SessionState,
@@ -156,16 +161,16 @@ function repeatedCode(
   const known = session.unreleased.get(packetId)
   if (known === undefined) return undefined
   if (qos === 2 && known.fingerprint === fingerprintOf(topic, payload)) {
-    // It is the same message all the same, and a client in use forgets the flag.
+    // It counts as the same message, because some clients omit the flag.
     if (!dup) connection.violate('a repeat without DUP [MQTT-3.3.1-1]', 'publish')
     return known.reasonCode
   }
   connection.violate('a new PUBLISH with a packet identifier in use [MQTT-2.2.1-3]', 'publish')
-  // 3.1.1 cannot say no: an acknowledged message is taken.
+  // 3.1.1 has no refusal: an acknowledged message is accepted.
   return qos === 1 && connection.peer.protocolVersion === 4 ? undefined : 0x91
 }
 
-/** Makes the client's message the broker's; the code of its acknowledgement. */
+/** Accepts the client's message; returns the code of its acknowledgement. */
 function takeOver(
   connection: HandledConnection,
   session: SessionState,
@@ -174,7 +179,7 @@ function takeOver(
 ): number {
   const { qos, topic, payload } = packet
   const fingerprint = qos === 2 ? fingerprintOf(topic, payload) : 0
-  // First, so that whatever happens while the message goes round finds it.
+  // Before the message is routed, because routing may call code that reads it.
   if (qos === 2) session.unreleased.set(packetId, { reasonCode: 0, fingerprint })
   const reasonCode = accept(connection, packet) ? 0 : 0x10
   if (session.unreleased.has(packetId))
@@ -222,7 +227,7 @@ function breaksLimits(connection: HandledConnection, { qos, retain }: PublishPac
   return true
 }
 
-/** Notes a request that awaits its answer; false when it ended the connection or is to be ignored. */
+/** Records an unanswered request; false when it ended the connection or must be ignored. */
 function openRequest(
   connection: HandledConnection,
   packetId: number,
@@ -250,7 +255,7 @@ function openRequest(
   return false
 }
 
-/** The code that the hook refuses a message with, or one below 0x80. */
+/** The code of a refused message, or one below 0x80. */
 function verdictOn({ broker, peer }: HandledConnection, packet: PublishPacket): Eventually<number> {
   if (levels(packet.topic) > broker.settings.maxTopicLevels) return 0x90
   return broker.settings.authorizePublish === undefined
@@ -274,9 +279,9 @@ function onAck(
   packet: PubackPacket | PubrecPacket | PubcompPacket,
 ): void {
   const { type, packetId, reasonCode } = packet
-  // A repeat of what was done is answered again and changes nothing (section 4.3.3).
+  // A repeated PUBREC is answered again and changes nothing (section 4.3.3).
   const repeated = type === 'pubrec' && session.deliveries.inflight.isReleased(packetId)
-  // 5.0 has no reason code for it (section 4.13.1), and goes on.
+  // 5.0 has no reason code for it (section 4.13.1), so the connection continues.
   if (
     connection.peer.protocolVersion === 4 &&
     !connection.peer.disturbed &&
@@ -292,7 +297,7 @@ function onAck(
   const fault = repeated
     ? 'pubrec again [MQTT-4.4.0-1]'
     : session.deliveries.inflight.acknowledge(type, packetId, reasonCode)
-  // After a fault the broker cannot know what the client saw.
+  // After a fault the broker does not know which packets reached the client.
   if (fault !== undefined && !connection.peer.disturbed) connection.violate(fault, type)
   if (type === 'pubrec' && reasonCode < 0x80)
     connection.sender.release(packetId, session.deliveries.inflight.isReleased(packetId) ? 0 : 0x92)
@@ -334,7 +339,7 @@ function onSubscribe(
   connection.decide(all(verdicts), (codes) => finishSubscribe(connection, session, packet, codes))
 }
 
-/** All of them: at once, unless one is a promise. */
+/** All values: synchronously, unless one is a promise. */
 function all(values: readonly Eventually<number>[]): Eventually<readonly number[]> {
   return values.some(isPromise) ? Promise.all(values) : (values as readonly number[])
 }
@@ -345,7 +350,7 @@ function finishSubscribe(
   packet: SubscribePacket,
   verdicts: readonly number[],
 ): void {
-  // A hook may have ended everything.
+  // A hook may have ended the connection.
   if (connection.end.over) return
   const { broker, peer } = connection
   const { subscriptions, properties } = packet
@@ -372,7 +377,10 @@ function finishSubscribe(
   for (const request of wanted) sendRetained(connection, session, request, identifier)
 }
 
-/** What CONNACK said is not there (sections 3.2.2.3.11 to 3.2.2.3.13). */
+/**
+ * Whether a request uses a feature that CONNACK declared unavailable (sections 3.2.2.3.11 to
+ * 3.2.2.3.13).
+ */
 function breaksAvailability(
   connection: HandledConnection,
   { subscriptions }: SubscribePacket,
@@ -406,7 +414,7 @@ function breaksAvailability(
   return broken !== undefined
 }
 
-/** The code that a filter is refused with, or one below 0x80: what is known before the session is looked at. */
+/** The code of a refused filter, or one below 0x80. Does not depend on the session. */
 function verdictOnFilter(
   { broker, peer }: HandledConnection,
   request: SubscriptionRequest,
@@ -460,7 +468,10 @@ function unsubscribe({ broker }: HandledConnection, session: SessionState, filte
   return broker.subscriptions.remove(session, filter) ? 0 : 0x11
 }
 
-/** SUBACK or UNSUBACK [MQTT-3.8.4-2] [MQTT-3.10.4-5]; 3.1.1 has one code for all refusals in the first, and none in the second. */
+/**
+ * Sends SUBACK or UNSUBACK [MQTT-3.8.4-2] [MQTT-3.10.4-5]. On 3.1.1, SUBACK has one code for all
+ * refusals and UNSUBACK has no codes.
+ */
 function answer(
   connection: HandledConnection,
   { type, packetId }: SubscribePacket | UnsubscribePacket,

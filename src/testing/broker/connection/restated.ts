@@ -22,7 +22,7 @@ export function restated(packet: ServerPacket, reasonCode: number): ServerPacket
   return 'reasonCode' in packet ? { ...packet, reasonCode } : packet
 }
 
-/** The same for 3.1.1, which has codes in CONNACK and SUBACK only. */
+/** As {@link restated} for 3.1.1, which has codes in CONNACK and SUBACK only. */
 export function restated311(packet: ServerPacket, reasonCode: number): ServerPacket {
   if (packet.type === 'connack')
     return { ...packet, reasonCode: returnCodeOf(reasonCode), sessionPresent: false }
@@ -40,7 +40,7 @@ const returnCodes: Readonly<Record<number, number>> = {
   140: 4,
 }
 
-/** The CONNACK return code of 3.1.1 that comes nearest; one of its own stays as it is. */
+/** The closest CONNACK return code of 3.1.1; a code that 3.1.1 has is unchanged. */
 export function returnCodeOf(reasonCode: number): number {
   return reasonCode <= 5 ? reasonCode : (returnCodes[reasonCode] ?? 3)
 }

@@ -1,16 +1,17 @@
 /**
- * The bytes of packets on their way to one client's transport: small ones leave together at the end of a batch, in order.
+ * Writes the bytes of packets to one client's transport, in order; small ones together at the end
+ * of a batch.
  *
- * What the client leaves unread is bounded: beyond that its connection is cut. It knows no packets.
+ * Unread bytes are bounded: beyond the limit the connection is cut. It handles bytes, not packets.
  */
 import type { Transport } from '../../../transport/transport.js'
 import type { WriteBatch, Writing } from '../common/write-batch.js'
 import type { ConnectionLife } from './ports.js'
 
-/** Packets from so many bytes on do not wait for others. */
+/** Packets of at least this many bytes are not batched. */
 const largePacket = 16_384
 
-/** So many bytes never wait for more. */
+/** Largest batch in bytes. */
 const mostInBatch = 65_536
 
 /** See the file's comment. */
@@ -19,13 +20,16 @@ export class TransportWriter implements Writing {
   readonly #writes: WriteBatch
   readonly #life: Pick<ConnectionLife, 'cut'>
   readonly #maxBacklog: number
-  /** A batch of this many bytes is written at once, far below what a client may leave unread. */
+  /** A batch of this many bytes is written immediately; far below the limit of unread bytes. */
   readonly #fullBatch: number
-  /** Bytes written since the client stopped to read, without the packet at which it did: that may be of any size. */
+  /**
+   * Bytes written since the client stopped reading, without the packet at which it stopped, which
+   * may be of any size.
+   */
   #backlog = 0
   #full = false
   #lost = false
-  /** Packets that leave together at the end of the batch. */
+  /** Packets to write together at the end of the batch. */
   #batch: Uint8Array[] = []
   #batchBytes = 0
 
@@ -42,12 +46,12 @@ export class TransportWriter implements Writing {
     this.#fullBatch = Math.min(mostInBatch, maxBacklog / 4)
   }
 
-  /** Whether the client does not read. */
+  /** Whether the client has stopped reading. */
   get isFull(): boolean {
     return this.#full
   }
 
-  /** Whether the client is gone. */
+  /** Whether the client's stream has ended. */
   get isLost(): boolean {
     return this.#lost
   }
@@ -79,7 +83,7 @@ export class TransportWriter implements Writing {
     this.#backlog = 0
   }
 
-  /** The client is gone: nothing more can be written. */
+  /** The client's stream has ended: nothing more can be written. */
   lose(): void {
     this.#lost = true
     this.#batch = []

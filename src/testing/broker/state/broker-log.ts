@@ -16,7 +16,7 @@ import {
 import type { BrokerMessage } from '../common/message.js'
 import type { BrokerSettings } from '../common/options.js'
 
-/** How a message came. */
+/** The PUBLISH or will that a message came from. */
 export interface MessageOrigin {
   readonly packetId: number | undefined
   readonly dup: boolean
@@ -30,7 +30,7 @@ export class BrokerLog {
   readonly violations: BoundedLog<Violation>
   readonly hookErrors: BoundedLog<HookError>
   readonly #clock: BrokerClock
-  /** Hooks whose failure is on the console. */
+  /** Hooks whose first failure was printed on the console. */
   readonly #printed = new Set<HookName>()
 
   constructor({ clock, maxLog, maxLogBytes }: BrokerSettings) {
@@ -40,13 +40,13 @@ export class BrokerLog {
     this.hookErrors = new BoundedLog(maxLog)
   }
 
-  /** A client's message was taken over. */
+  /** Records a message accepted from a client. */
   addAccepted(
     { topic, payload, qos, retain, properties, from, time, size }: BrokerMessage,
     clientId: string,
     origin: MessageOrigin,
   ): void {
-    // Without spreading: this is the way of every message.
+    // Not spread, because this runs for every message.
     const { packetId, dup, will } = origin
     this.accepted.add({
       topic,
@@ -64,14 +64,14 @@ export class BrokerLog {
     })
   }
 
-  /** A client broke a rule. */
+  /** Records a violation by a client. */
   addViolation({ clientId, packet, reasonCode, text }: Omit<Violation, 'time'>): void {
     const violation: Violation = { clientId, time: this.#clock.now(), packet, reasonCode, text }
     this.violations.add(violation)
     this.events.emit('violation', violation)
   }
 
-  /** A hook failed: the first failure of each is printed without a listener. */
+  /** Records a hook failure. Without a listener, the first failure of each hook is printed. */
   addHookError(hook: HookName, clientId: string, error: unknown): void {
     const event: HookError = { hook, clientId, time: this.#clock.now(), error }
     this.hookErrors.add(event)

@@ -2,8 +2,8 @@
  * The state shared by all connections of a broker: settings, sessions and messages, and the path of
  * a message.
  *
- * Everything happens at once, in the order of the calls; time comes only from the clock of the
- * settings. Of the connections it knows only what `ports.ts` says.
+ * All methods are synchronous; time comes only from the clock of the settings. Connections are
+ * accessed only through the interfaces in `ports.ts`.
  */
 import type { BrokerClock } from '../common/clock.js'
 import type { HookName } from '../common/events.js'
@@ -43,12 +43,11 @@ export class BrokerState implements WillHost {
     return this.settings.clock
   }
 
-  /** Says that a hook failed. */
   reportHookError(hook: HookName, clientId: string, error: unknown): void {
     this.log.addHookError(hook, clientId, error)
   }
 
-  /** Takes a message over; false without a subscription. */
+  /** Publishes an accepted message; false when no subscription matches. */
   publish(message: BrokerMessage, origin: MessageOrigin): boolean {
     const { from } = message
     if (from !== undefined) this.log.addAccepted(message, from, origin)

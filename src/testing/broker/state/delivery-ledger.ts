@@ -1,34 +1,35 @@
 /**
- * What the deliveries of one session count for: the bytes that it holds, and how many of them never reached the client, by reason.
+ * Counts for the deliveries of one session: bytes held, and deliveries that never reached the
+ * client, by reason.
  *
- * Each delivery that is taken in or let go is noted here. It holds no deliveries and decides nothing.
+ * Each delivery that the session takes or releases is counted here. It stores no deliveries.
  */
 import type { Delivery } from './message-queue.js'
 
 /** See the file's comment. */
 export class DeliveryLedger {
-  /** Of messages that wait or were not acknowledged. */
+  /** Bytes of messages that wait or are unacknowledged. */
   bytes = 0
-  /** Messages that found no room. */
+  /** Messages dropped because the queue was full. */
   dropped = 0
-  /** Messages that expired while they waited. */
+  /** Messages that expired in the queue. */
   expired = 0
-  /** Messages larger than the client takes [MQTT-3.1.2-25]. */
+  /** Messages larger than the client's Maximum Packet Size [MQTT-3.1.2-25]. */
   oversized = 0
-  /** Messages that the hook kept from the client. */
+  /** Messages withheld by the hook. */
   discarded = 0
 
-  /** The session holds it from now on. */
+  /** Counts a delivery that the session now holds. */
   hold({ message }: Delivery): void {
     this.bytes += message.size
   }
 
-  /** The session holds it no longer. */
+  /** Uncounts a delivery that the session no longer holds. */
   release({ message }: Delivery): void {
     this.bytes -= message.size
   }
 
-  /** One that the session held will not be sent. */
+  /** Counts a held delivery that will not be sent. */
   drop(delivery: Delivery, why: 'dropped' | 'expired' | 'discarded'): void {
     this.release(delivery)
     this[why]++

@@ -1,8 +1,9 @@
 /**
- * Deliveries that went out at QoS 1 and 2 and are not settled (sections 4.3, 4.4 and 4.9): sent, released, sent again on the next connection.
+ * QoS 1 and 2 deliveries that were sent and are not settled (sections 4.3, 4.4 and 4.9), and their
+ * retransmission on the next connection.
  *
- * Lives as long as the session and outlasts connections; while one is attached, it sends over it, within the client's Receive Maximum. It decides
- * neither what is sent next nor when, and keeps no time.
+ * Lives as long as the session. While a connection is attached, it sends within the client's
+ * Receive Maximum. It uses no time; `session-deliveries.ts` decides what is sent next.
  */
 import type { DeliveryLedger } from './delivery-ledger.js'
 import type { Delivery } from './message-queue.js'
@@ -17,14 +18,17 @@ const identifiers = 65_535
 export class InflightDeliveries {
   readonly #ledger: DeliveryLedger
   // valid for the session
-  /** PUBLISH sent, in order of first sending. */
+  /** Messages whose PUBLISH was sent and not acknowledged, in the order of first sending. */
   readonly #unacknowledged = new Map<number, Delivery>()
-  /** PUBREC received, in that order [MQTT-4.4.0-1]. */
+  /** Identifiers whose PUBREC was received, in that order [MQTT-4.4.0-1]. */
   readonly #released = new Set<number>()
   #lastId = 0
   // valid for the connection
   #link: DeliveryLink | undefined
-  /** Identifiers in use that went out on this connection: they take from the quota [MQTT-4.9.0-2]. */
+  /**
+   * Identifiers in use that were sent on this connection; they count against the quota
+   * [MQTT-4.9.0-2].
+   */
   readonly #sent = new Set<number>()
   #replay: number[] = []
   #replayed = 0
@@ -33,22 +37,22 @@ export class InflightDeliveries {
     this.#ledger = ledger
   }
 
-  /** Messages that are not settled. */
+  /** Number of messages that are not settled. */
   get size(): number {
     return this.#unacknowledged.size + this.#released.size
   }
 
-  /** Those among them whose PUBLISH was not acknowledged. */
+  /** Number of messages whose PUBLISH was not acknowledged. */
   get unacknowledged(): number {
     return this.#unacknowledged.size
   }
 
-  /** The connection, while there is one. */
+  /** The attached connection. */
   get link(): DeliveryLink | undefined {
     return this.#link
   }
 
-  /** Whether the client is there, and reads. */
+  /** Whether the client is connected and reads. */
   get canWrite(): boolean {
     return this.#link !== undefined && !this.#link.congested
   }
@@ -62,12 +66,15 @@ export class InflightDeliveries {
     )
   }
 
-  /** Whether everything that had to be sent again was. */
+  /** Whether all retransmissions of PUBLISH are done. */
   get isReplayed(): boolean {
     return this.#replayed >= this.#replay.length
   }
 
-  /** Takes a connection: PUBREL goes out at once, PUBLISH with DUP by {@link replay}, each in their order [MQTT-4.4.0-1]. */
+  /**
+   * Attaches a connection. Sends PUBREL packets now; {@link replay} sends PUBLISH packets with DUP;
+   * each in the original order [MQTT-4.4.0-1].
+   */
   attach(link: DeliveryLink): void {
     this.#link = link
     this.#sent.clear()
@@ -83,7 +90,7 @@ export class InflightDeliveries {
     if (this.#link === link) this.#link = undefined
   }
 
-  /** Sends again as much as may be sent now. */
+  /** Retransmits as much as quota and connection allow. */
   replay(): void {
     while (this.canWrite && this.#replayed < this.#replay.length && this.hasQuota) {
       const packetId = this.#replay[this.#replayed++] as number
@@ -94,7 +101,7 @@ export class InflightDeliveries {
     }
   }
 
-  /** Sends a message that the ledger holds, for the first time. */
+  /** Sends a message, counted in the ledger, for the first time. */
   send(delivery: Delivery): void {
     if (delivery.qos === 0) {
       this.#ledger.release(delivery)
@@ -107,7 +114,7 @@ export class InflightDeliveries {
     if (this.#link?.publish(delivery, packetId, false) === false) this.#discard(packetId, delivery)
   }
 
-  /** Handles an acknowledgement; returns what is wrong with it, if anything. */
+  /** Handles an acknowledgement; returns the violation, if it is one. */
   acknowledge(kind: Ack, packetId: number, reasonCode: number): string | undefined {
     if (kind === 'pubcomp') {
       if (!this.#released.delete(packetId))
@@ -116,7 +123,7 @@ export class InflightDeliveries {
       return undefined
     }
     const delivery = this.#unacknowledged.get(packetId)
-    // Nothing is acknowledged on a connection where it was not sent.
+    // A message can be acknowledged only on a connection on which it was sent.
     if (delivery === undefined || !this.#sent.has(packetId))
       return `${kind} for an identifier that is not in use [MQTT-2.2.1-5]`
     if (delivery.qos !== (kind === 'puback' ? 1 : 2))
@@ -132,21 +139,24 @@ export class InflightDeliveries {
     return fault
   }
 
-  /** Whether the identifier awaits an acknowledgement of another kind on this connection: no client that follows the protocol sends this one. */
+  /**
+   * Whether the identifier awaits an acknowledgement of another kind on this connection, so that
+   * this one violates the protocol.
+   */
   contradicts(kind: Ack, packetId: number): boolean {
     if (this.#released.has(packetId)) return kind === 'puback'
     const delivery = this.#sent.has(packetId) ? this.#unacknowledged.get(packetId) : undefined
     return delivery !== undefined && kind !== (delivery.qos === 1 ? 'puback' : 'pubrec')
   }
 
-  /** Whether PUBREC came for it and PUBCOMP did not. */
+  /** Whether its PUBREC was received and its PUBCOMP was not. */
   isReleased(packetId: number): boolean {
     return this.#released.has(packetId)
   }
 
   /**
-   * Empties it for good; returns messages that may go to other members of a share: QoS 1 (section
-   * 4.8.2).
+   * Discards everything when the session ends; returns messages that may go to other members of a
+   * share: QoS 1 (section 4.8.2).
    */
   end(): Delivery[] {
     const shared = [...this.#unacknowledged.values()].filter(

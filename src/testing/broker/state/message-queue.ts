@@ -1,24 +1,25 @@
 /**
- * Messages that wait for a session, first in, first out.
+ * A FIFO queue of messages for a session.
  *
- * It knows nothing of bounds: the session counts for all its queues. Taking and adding are constant in time.
+ * It is not bounded: the session enforces limits over all its queues. Taking and adding take
+ * constant time.
  */
 import type { QoS } from '../../../wire/packets.js'
 import type { BrokerMessage } from '../common/message.js'
 
-/** A share (section 4.8.2), as far as its deliveries know it. */
+/** A share (section 4.8.2), as its deliveries use it. */
 export interface DeliveryGroup {
-  /** Gives the message to a member; false without one. */
+  /** Delivers the message to a member; false if there is none. */
   deliver(message: BrokerMessage): boolean
 }
 
 /** A message on its way to one session. */
 export interface Delivery {
   readonly message: BrokerMessage
-  /** The lower of published and granted [MQTT-3.8.4-8]. */
+  /** The lower of published and granted QoS [MQTT-3.8.4-8]. */
   readonly qos: QoS
   readonly retain: boolean
-  /** Subscription Identifiers of all subscriptions that it is for. */
+  /** Subscription Identifiers of all matching subscriptions. */
   readonly identifiers: readonly number[]
   /** The share that it came through. */
   readonly group: DeliveryGroup | undefined

@@ -1,15 +1,16 @@
 /**
- * The retained messages that one SUBSCRIBE asked for, on their way to one session (sections 3.3.1.3 and 3.8.4).
+ * Iterates over the retained messages that one SUBSCRIBE requested (sections 3.3.1.3 and 3.8.4).
  *
- * It copies nothing: it walks through the store and stops where the store ended at SUBSCRIBE. What was replaced, cleared or expired meanwhile is
- * passed over: the subscription has brought the new message already. It sends nothing and knows no bounds: its owner takes one after the other.
+ * It reads the store without copying it, up to the entry that was last at SUBSCRIBE. Entries
+ * replaced, cleared or expired meanwhile are skipped: the subscription has delivered the
+ * replacement already. The owner takes and sends the messages one by one.
  */
 import type { SubscriptionRequest } from '../../../wire/packets.js'
 import { matches } from '../../../wire/topics.js'
 import type { Delivery } from './message-queue.js'
 import type { RetainedEntry, RetainedStore } from './retained.js'
 
-/** What the cursor needs of its subscription, as it was at SUBSCRIBE. */
+/** The data of the subscription that the cursor needs, as it was at SUBSCRIBE. */
 export interface RetainedRequest
   extends Readonly<Pick<SubscriptionRequest, 'filter' | 'qos' | 'noLocal'>> {
   readonly identifier: number | undefined
@@ -27,13 +28,13 @@ export class RetainedCursor {
   readonly #store: RetainedStore
   readonly #request: RetainedRequest
   readonly #entries: Iterator<RetainedEntry>
-  /** The number of the last entry that was there at SUBSCRIBE. */
+  /** The number of the last entry in the store at SUBSCRIBE. */
   #last: number
-  /** The number of the entry that was looked at last. */
+  /** The number of the entry examined last. */
   #position = 0
-  /** Found and not taken, the next one first. */
+  /** Messages found and not taken, the next one first. */
   #found: Found[] = []
-  /** Topics that went before their turn. */
+  /** Topics delivered ahead of their position. */
   readonly #early = new Set<string>()
 
   constructor(store: RetainedStore, request: RetainedRequest) {
@@ -55,18 +56,21 @@ export class RetainedCursor {
     }
   }
 
-  /** Takes what {@link peek} gave. */
+  /** Removes the message that {@link peek} returned. */
   take(): void {
     this.#found.shift()
   }
 
-  /** There is nothing to come any more. */
+  /** Ends the iteration. */
   stop(): void {
     this.#last = 0
     this.#found = []
   }
 
-  /** Makes the message of a topic the next one, if it is still to come at this QoS [MQTT-4.6.0-5]; false when it is not. */
+  /**
+   * Makes the message of a topic the next one [MQTT-4.6.0-5]; false unless it is still to be
+   * delivered, at this QoS.
+   */
   bring(topic: string, qos: number): boolean {
     const entry = this.#store.entry(topic)
     if (entry === undefined || entry.number > this.#last || this.#early.has(topic)) return false
@@ -101,7 +105,7 @@ export class RetainedCursor {
     return matches(filter, message.topic) && !(noLocal && message.from === clientId)
   }
 
-  /** RETAIN is set whatever the subscription says. */
+  /** RETAIN is set whether or not the subscription has Retain As Published. */
   #foundOf(entry: RetainedEntry): Found {
     const { qos, identifier } = this.#request
     const { message } = entry

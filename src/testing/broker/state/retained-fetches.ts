@@ -1,7 +1,8 @@
 /**
- * The retained messages on their way to one session, a cursor for each SUBSCRIBE that asked for some, in the order of the SUBSCRIBEs.
+ * The cursors over retained messages of one session, one for each filter that requested some, in
+ * the order of the requests.
  *
- * It sends nothing: it gives the cursor whose message is next. The number of cursors is bounded.
+ * It sends nothing: it returns the cursor with the next message. The number of cursors is bounded.
  */
 import type { RetainedCursor } from './retained-cursor.js'
 
@@ -18,14 +19,17 @@ export class RetainedFetches {
     return this.#cursors.length === 0
   }
 
-  /** Adds one. One of the same filter makes room where there are too many. */
+  /**
+   * Adds a cursor. At the limit, it replaces the oldest one of the same filter, or else the oldest
+   * one.
+   */
   add(cursor: RetainedCursor): void {
     if (this.#cursors.length >= this.#most)
       this.#cursors.splice(Math.max(0, this.#indexOf(cursor.filter)), 1)
     this.#cursors.push(cursor)
   }
 
-  /** Nothing more comes for a filter [MQTT-3.10.4-2]. */
+  /** Ends the cursors of a filter [MQTT-3.10.4-2]. */
   stop(filter: string): void {
     for (const cursor of this.#cursors) if (cursor.filter === filter) cursor.stop()
   }
@@ -37,7 +41,10 @@ export class RetainedFetches {
     return this.#cursors[0]
   }
 
-  /** The cursor that still has to bring the message of a topic at this QoS, which is its next one from now on [MQTT-4.6.0-5]. */
+  /**
+   * The cursor that still has to deliver the message of a topic at this QoS; makes that its next
+   * message [MQTT-4.6.0-5].
+   */
   bring(topic: string, qos: number): RetainedCursor | undefined {
     for (const cursor of this.#cursors) if (cursor.bring(topic, qos)) return cursor
     return undefined

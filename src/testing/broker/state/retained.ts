@@ -1,11 +1,12 @@
 /**
- * Retained messages (section 3.3.1.3): the last one of each topic, until it is replaced, cleared or expired. Bounded by count and bytes.
+ * Retained messages (section 3.3.1.3): the last one of each topic, until it is replaced, cleared or
+ * expired. Bounded by count and bytes.
  */
 import { hasWildcard } from '../../../wire/topics.js'
 import { type BrokerMessage, isExpired } from '../common/message.js'
 import type { BrokerSettings } from '../common/options.js'
 
-/** A retained message and when it came: entries are in the order of their numbers. */
+/** A retained message and its number; entries are ordered by number. */
 export interface RetainedEntry {
   readonly message: BrokerMessage
   readonly number: number
@@ -22,14 +23,17 @@ export class RetainedStore {
     this.#settings = settings
   }
 
-  /** Whether the message can be kept. */
+  /** Whether the message can be stored. */
   hasRoom(message: BrokerMessage): boolean {
     if (message.payload.length === 0 || this.#fits(message)) return true
     this.#purge()
     return this.#fits(message)
   }
 
-  /** Keeps a retained message, or clears its topic when it is empty [MQTT-3.3.1-5] [MQTT-3.3.1-6] [MQTT-3.3.1-7]. */
+  /**
+   * Stores a retained message, or clears its topic when it is empty [MQTT-3.3.1-5] [MQTT-3.3.1-6]
+   * [MQTT-3.3.1-7].
+   */
   set(message: BrokerMessage): void {
     this.#remove(message.topic)
     if (message.payload.length === 0) return
@@ -55,7 +59,10 @@ export class RetainedStore {
     )
   }
 
-  /** Entries among which are all that the filter matches, oldest first; those that come while one walks through them are last. */
+  /**
+   * Entries, oldest first, that include all matches of the filter. Entries added during the
+   * iteration come last.
+   */
   entries(filter: string): Iterator<RetainedEntry> {
     this.#purge()
     const only = this.#messages.get(filter)

@@ -1,9 +1,11 @@
 /**
- * What the broker has to say to one session at QoS 0 to 2 (sections 4.3, 4.4, 4.6 and 4.9): what is sent next, what waits, what finds no room.
+ * Messages to one session at QoS 0 to 2 (sections 4.3, 4.4, 4.6 and 4.9): decides which is sent
+ * next, which waits and which is dropped.
  *
- * Lives as long as the session and outlasts connections; while one is attached, it sends as much as the client takes. Waiting messages and their bytes
- * are bounded; what finds no room is dropped by policy and counted. Retained messages do not wait here: they are fetched from where they are when the
- * client takes more. It keeps no time but asks its settings' clock.
+ * Lives as long as the session. While a connection is attached, it sends as much as the client
+ * accepts. Waiting messages and their bytes are bounded; when full, messages are dropped by policy
+ * and counted. Retained messages do not wait here: they are read from the store when the client
+ * accepts more. Time comes only from the clock of the settings.
  */
 import { isPromise } from '../common/hooks.js'
 import { isExpired } from '../common/message.js'
@@ -16,7 +18,7 @@ import { RetainedCursor } from './retained-cursor.js'
 import { RetainedFetches } from './retained-fetches.js'
 import { WaitingDeliveries } from './waiting-deliveries.js'
 
-/** Where the next message comes from. */
+/** A source of messages. */
 interface Source {
   peek(): Delivery | undefined
   take(): unknown
@@ -30,11 +32,11 @@ export class SessionDeliveries {
   readonly inflight: InflightDeliveries
   readonly fetches: RetainedFetches
   readonly #settings: BrokerSettings
-  /** Whose turn it was last, where both retained messages and others wait. */
+  /** Whether the last message sent was a retained one, while both kinds wait. */
   #retainedWent = false
   #busy = false
   // valid for the connection
-  /** Stands for the question that the hook thinks about. */
+  /** Identifies the pending hook call. */
   #asking: object | undefined
 
   constructor(settings: BrokerSettings) {
@@ -48,7 +50,7 @@ export class SessionDeliveries {
     return this.inflight.link !== undefined
   }
 
-  /** Starts sending: what was sent before, then what waits. */
+  /** Attaches a connection and starts sending: retransmissions, then waiting messages. */
   attach(link: DeliveryLink): void {
     this.#asking = undefined
     this.inflight.attach(link)
@@ -59,13 +61,13 @@ export class SessionDeliveries {
     this.inflight.detach(link)
   }
 
-  /** Whether the message would be sent at once or wait, rather than be dropped. */
+  /** Whether the message would be sent or queued rather than dropped. */
   hasRoom(delivery: Delivery): boolean {
     if (this.ledger.bytes + delivery.message.size > this.#settings.maxQueuedBytes) return false
     return this.#couldGo(delivery) || this.waiting.size < this.#settings.maxQueuedMessages
   }
 
-  /** Sends the message, lets it wait, or drops it. */
+  /** Sends, queues or drops the message. */
   offer(delivery: Delivery): void {
     if (delivery.qos === 0 && !this.attached && !this.#settings.queueQoS0) return
     if (!this.hasRoom(delivery) && !this.#makeRoom(delivery)) {
@@ -80,7 +82,7 @@ export class SessionDeliveries {
     if (!isAlone) this.flush()
   }
 
-  /** Sends retained messages from now on, as the client takes them. */
+  /** Starts sending retained messages, as the client accepts them. */
   fetch(cursor: RetainedCursor): void {
     this.fetches.add(cursor)
     this.flush()
@@ -92,14 +94,17 @@ export class SessionDeliveries {
     this.#busy = true
     try {
       if (this.#asking === undefined) this.inflight.replay()
-      // What a hook publishes meanwhile waits here too.
+      // Messages that a hook publishes during the loop are queued and sent by it too.
       while (this.#mayWrite() && this.#sendNext()) {}
     } finally {
       this.#busy = false
     }
   }
 
-  /** Empties it for good; gives what may go to other members of a share: all that was not sent, and QoS 1 that was (section 4.8.2). */
+  /**
+   * Discards everything when the session ends; returns messages that may go to other members of a
+   * share: unsent ones, and sent ones at QoS 1 (section 4.8.2).
+   */
   end(): Delivery[] {
     const shared = [...this.inflight.end(), ...this.waiting.end()]
     this.ledger.bytes = 0
@@ -119,7 +124,7 @@ export class SessionDeliveries {
     return this.#asking === undefined && this.inflight.canWrite
   }
 
-  /** Expired messages go first, then, if the policy says so, the oldest. */
+  /** Drops expired messages, then, with `'drop-oldest'`, the oldest. */
   #makeRoom(delivery: Delivery): boolean {
     this.waiting.dropExpired(this.#settings.clock.now())
     while (this.#settings.overflow === 'drop-oldest' && !this.hasRoom(delivery)) {
@@ -130,7 +135,7 @@ export class SessionDeliveries {
 
   #sendNext(): boolean {
     if (this.fetches.isEmpty) return this.#sendWaiting()
-    // Turn about, so that neither waits for the other's end.
+    // The two kinds alternate, so that neither delays the other until it is used up.
     const first = this.#retainedWent ? 'waiting' : 'retained'
     return this.#sendOne(first) || this.#sendOne(first === 'waiting' ? 'retained' : 'waiting')
   }
@@ -143,7 +148,7 @@ export class SessionDeliveries {
 
   #sendWaiting(): boolean {
     const { waiting, inflight } = this
-    // What is to be replayed has gone first, or there is no quota.
+    // Retransmissions have been sent before, or there is no quota.
     return (
       this.#sendFrom(waiting.atQoS0) || (inflight.hasQuota && this.#sendFrom(waiting.aboveQoS0))
     )
@@ -177,7 +182,10 @@ export class SessionDeliveries {
     return this.#settle(cursor, delivery)
   }
 
-  /** Sends the next message of a source, or drops it, as the hook decides; false while it thinks. */
+  /**
+   * Sends or drops the next message of a source, as the hook decides; false while the call is
+   * pending.
+   */
   #settle(source: Source, delivery: Delivery): boolean {
     const link = this.inflight.link as DeliveryLink
     const allowed = this.#settings.authorizeDelivery === undefined || link.allows(delivery)
@@ -197,7 +205,7 @@ export class SessionDeliveries {
   }
 
   #finish(source: Source, delivery: Delivery, link: DeliveryLink, isAllowed: boolean): void {
-    // The hook, or what happened while it thought, may have ended the connection or replaced the message.
+    // The connection may have ended, or the message may have been replaced, during the hook call.
     if (this.inflight.link !== link || source.peek() !== delivery) return
     source.take()
     if (source instanceof RetainedCursor) this.ledger.hold(delivery)

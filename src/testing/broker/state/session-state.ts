@@ -1,8 +1,8 @@
 /**
  * The Session State of one client, connected or not (section 4.1).
  *
- * It holds state only: `session-store.ts` decides when it begins and ends, and the subscription
- * tree also has its subscriptions.
+ * It holds state only: `session-store.ts` begins and ends sessions, and the subscription tree also
+ * has their subscriptions.
  */
 import type { ProtocolVersion } from '../../../wire/packets.js'
 import type { BrokerSession, SessionSubscription } from '../common/broker-session.js'
@@ -15,14 +15,14 @@ import { SessionDeliveries } from './session-deliveries.js'
 /** Session Expiry Interval that means never (section 3.1.2.11.2). */
 export const NEVER = 0xffff_ffff
 
-/** One filter of one session, and whose it is. */
+/** One filter of one session, with that session. */
 export interface StoredSubscription extends SessionSubscription {
   readonly session: SessionState
 }
 
 /** A QoS 2 message between its PUBREC and its PUBREL. */
 export interface Unreleased {
-  /** Of the PUBREC. */
+  /** Reason code of the PUBREC. */
   readonly reasonCode: number
   /** Distinguishes a repeat from another message under the same packet identifier. */
   readonly fingerprint: number
@@ -39,18 +39,18 @@ export interface PendingWill {
 export class SessionState {
   readonly clientId: string
   readonly deliveries: SessionDeliveries
-  /** By filter, as given. */
+  /** Subscriptions by filter, as written in SUBSCRIBE. */
   readonly subscriptions = new Map<string, StoredSubscription>()
-  /** QoS 2 publishes that were taken over and not released [MQTT-4.3.3-10]. */
+  /** QoS 2 publishes received and not released [MQTT-4.3.3-10]. */
   readonly unreleased = new Map<number, Unreleased>()
   protocolVersion: ProtocolVersion = 5
-  /** Seconds. */
+  /** Session Expiry Interval in seconds. */
   expiryInterval = 0
   connection: SessionConnection | undefined
-  /** Set once it is no longer the client's session. */
+  /** True once the session has ended. */
   ended = false
   will: PendingWill | undefined
-  /** Stops the expiry. */
+  /** Cancels the expiry timer. */
   keep: (() => void) | undefined
 
   constructor(clientId: string, settings: BrokerSettings) {
@@ -58,7 +58,7 @@ export class SessionState {
     this.deliveries = new SessionDeliveries(settings)
   }
 
-  /** A picture of the moment. */
+  /** A snapshot. */
   view(): BrokerSession {
     const { clientId, protocolVersion, expiryInterval, deliveries } = this
     const { dropped, expired, oversized, discarded } = deliveries.ledger

@@ -1,5 +1,6 @@
 /**
- * The sessions of all clients (sections 3.1.2.4, 3.1.2.11 and 4.1): when each begins, is resumed, expires and ends.
+ * The sessions of all clients (sections 3.1.2.4, 3.1.2.11 and 4.1): begins, resumes, expires and
+ * ends them.
  *
  * A session that ends takes its subscriptions with it. Nothing here throws.
  */
@@ -13,7 +14,7 @@ import { NEVER, SessionState } from './session-state.js'
 import type { SubscriptionTree } from './subscription-tree.js'
 import type { Wills } from './wills.js'
 
-/** A client whose connection is over. */
+/** A client whose connection has ended. */
 export interface LeavingClient {
   readonly session: SessionState | undefined
   readonly will: Will | undefined
@@ -22,12 +23,12 @@ export interface LeavingClient {
 
 /** See the file's comment. */
 export class SessionStore {
-  /** Connected or not. */
+  /** All sessions, connected or not. */
   readonly byClientId = new Map<string, SessionState>()
   readonly #settings: BrokerSettings
   readonly #subscriptions: SubscriptionTree
   readonly #wills: Wills
-  /** Client identifiers that were assigned so far. */
+  /** Number of client identifiers assigned so far. */
   #assigned = 0
 
   constructor(settings: BrokerSettings, subscriptions: SubscriptionTree, wills: Wills) {
@@ -46,8 +47,8 @@ export class SessionStore {
   }
 
   /**
-   * Ends the connection that the client has elsewhere, and gives its session, old or new [MQTT-3.1.4-3] [MQTT-3.1.2-4] to [MQTT-3.1.2-6]; undefined
-   * when the new connection is over meanwhile.
+   * Ends another connection of the client, and returns its session, resumed or new [MQTT-3.1.4-3]
+   * [MQTT-3.1.2-4] to [MQTT-3.1.2-6]; undefined when the new connection has ended meanwhile.
    */
   enter(
     clientId: string,
@@ -55,7 +56,7 @@ export class SessionStore {
     connection: SessionConnection,
   ): { session: SessionState; present: boolean } | undefined {
     this.byClientId.get(clientId)?.connection?.disconnect(0x8e)
-    // The old connection may have taken its session with it.
+    // Ending the old connection may have ended its session.
     const known = this.byClientId.get(clientId)
     if (known !== undefined && cleanStart) this.end(known)
     // A listener or a hook may have ended it meanwhile.
@@ -72,7 +73,9 @@ export class SessionStore {
     return { session, present }
   }
 
-  /** A connection is over: its session waits or ends, its will too. */
+  /**
+   * Handles the end of a connection: its session is kept or ends, its will is published or delayed.
+   */
   leave(
     { session, will, view }: LeavingClient,
     connection: SessionConnection,
@@ -88,7 +91,7 @@ export class SessionStore {
       session.keep = after(this.#settings.clock, expiryInterval * 1000, () => this.end(session))
   }
 
-  /** Forgets a session; its will, if it waits, is due [MQTT-3.1.2-8]. */
+  /** Ends a session and publishes its delayed will, if any [MQTT-3.1.2-8]. */
   end(session: SessionState): void {
     if (session.ended) return
     const { will } = session
@@ -97,7 +100,7 @@ export class SessionStore {
     for (const { group, message } of orphans) group?.deliver(message)
   }
 
-  /** Forgets all, and the wills that wait. */
+  /** Discards all sessions and their delayed wills. */
   clear(): void {
     for (const session of [...this.byClientId.values()]) this.#forget(session)
   }

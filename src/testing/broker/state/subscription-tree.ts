@@ -1,7 +1,9 @@
 /**
- * Which sessions a message is for (sections 4.5, 4.7 and 4.8): subscriptions by topic filter, shares, one copy per session.
+ * Routes messages to sessions (sections 4.5, 4.7 and 4.8): subscriptions by topic filter, shares,
+ * one copy per session.
  *
- * A session gets one copy for all its own subscriptions that match, and one more for each share that picks it.
+ * A session gets one copy for all its matching non-shared subscriptions, and one more for each
+ * share that chooses it.
  */
 import type { QoS, SubscriptionRequest } from '../../../wire/packets.js'
 import { parseShare, TopicTrie } from '../../../wire/topics.js'
@@ -13,7 +15,10 @@ import type { SessionState, StoredSubscription } from './session-state.js'
 export class ShareGroup implements DeliveryGroup {
   readonly members = new Map<SessionState, StoredSubscription>()
 
-  /** Gives the message to the next member that is connected and has room; without one, at QoS 1 and 2, to the next that has a session. */
+  /**
+   * Delivers the message to the next member that is connected and has room. If there is none, QoS 1
+   * and 2 messages go to the next member.
+   */
   deliver(message: BrokerMessage): boolean {
     const chosen =
       this.#find(
@@ -28,7 +33,7 @@ export class ShareGroup implements DeliveryGroup {
       ) ??
       this.#find(() => true)
     if (chosen === undefined) return false
-    // The end of the order is the longest way from the next turn.
+    // The chosen member moves to the end of the order.
     this.members.delete(chosen.session)
     this.members.set(chosen.session, chosen)
     chosen.session.deliveries.offer(this.#delivery(message, chosen))
@@ -70,7 +75,7 @@ export class SubscriptionTree {
   readonly #trie = new TopicTrie<StoredSubscription | ShareGroup>()
   readonly #groups = new Map<string, ShareGroup>()
 
-  /** Adds or changes a subscription; true when there was none. */
+  /** Adds or replaces a subscription; true when it is new. */
   add(
     session: SessionState,
     request: SubscriptionRequest,

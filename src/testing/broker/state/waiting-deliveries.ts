@@ -1,7 +1,8 @@
 /**
- * Deliveries that were never sent to the client: those at QoS 0 apart, since they wait for no quota (section 4.9).
+ * Deliveries not yet sent to the client. QoS 0 has its own queue, because it needs no quota
+ * (section 4.9).
  *
- * It knows no bounds. Each queue is first in, first out.
+ * It is not bounded. Each queue is first in, first out.
  */
 import { isExpired } from '../common/message.js'
 import type { DeliveryLedger } from './delivery-ledger.js'
@@ -35,14 +36,18 @@ export class WaitingDeliveries {
     }
   }
 
-  /** Drops the oldest message, of QoS 0 if there is one; false when none waits. */
+  /**
+   * Drops the oldest QoS 0 message, or else the oldest one of QoS 1 and 2; false when none waits.
+   */
   dropOldest(): boolean {
     const oldest = this.atQoS0.take() ?? this.aboveQoS0.take()
     if (oldest !== undefined) this.#ledger.drop(oldest, 'dropped')
     return oldest !== undefined
   }
 
-  /** Empties it; returns messages that may go to other members of a share (section 4.8.2). */
+  /**
+   * Discards everything; returns messages that may go to other members of a share (section 4.8.2).
+   */
   end(): Delivery[] {
     const shared: Delivery[] = []
     for (const queue of [this.aboveQoS0, this.atQoS0]) {

@@ -1,7 +1,8 @@
 /**
- * Will Messages (section 3.1.2.5): kept for their delay, published when they are due, if the hook allows it.
+ * Will Messages (section 3.1.2.5): delays them, and publishes them if the hook allows it.
  *
- * Whether a connection leaves a will behind, and whether a session that ends makes it due, is decided elsewhere.
+ * The callers decide whether a connection has a will to publish, and publish a delayed will when
+ * its session ends.
  */
 import type { PublishPacket, Will } from '../../../wire/packets.js'
 import { after } from '../common/clock.js'
@@ -15,14 +16,14 @@ import type { SessionState } from './session-state.js'
 /** See the file's comment. */
 export class Wills {
   readonly #host: WillHost
-  /** Rises whenever everything is forgotten: wills that wait for a hook belong to the time before. */
+  /** Incremented by `forget`, so that wills waiting for a hook at that moment are discarded. */
   #age = 0
 
   constructor(host: WillHost) {
     this.#host = host
   }
 
-  /** The connection of a session is over: its will is published, now or after its delay. */
+  /** Handles the end of a session's connection: publishes its will, now or after its delay. */
   take(session: SessionState, will: Will | undefined, from: BrokerClient): void {
     if (will === undefined) return
     const message = messageOf(
@@ -30,7 +31,7 @@ export class Wills {
       session.clientId,
       0,
     )
-    // The end of the session, if that is earlier, makes it due as well.
+    // If the session ends before the delay has passed, `SessionStore` publishes the will then.
     const delay = will.properties.willDelayInterval ?? 0
     if (delay === 0) {
       this.publish(message, from)
@@ -43,7 +44,7 @@ export class Wills {
     session.will = { message, from, cancel }
   }
 
-  /** Publishes one that is due. */
+  /** Publishes a will, if the hook allows it. */
   publish(message: BrokerMessage, from: BrokerClient): void {
     const packet = (): PublishPacket => ({
       ...message,
@@ -63,7 +64,7 @@ export class Wills {
     })
   }
 
-  /** Forgets those that wait for a hook. */
+  /** Discards wills that wait for a hook. */
   forget(): void {
     this.#age++
   }
