@@ -40,6 +40,7 @@ export interface ConnectionStream {
   addListener<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
   /** Removes a listener. */
   off<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
+  /** The same as `off`. */
   removeListener<Event extends keyof StreamEvents>(
     event: Event,
     listener: StreamEvents[Event],
