@@ -203,8 +203,9 @@ export interface ClientOptions {
   readonly oversized?: 'skip' | 'disconnect' | undefined
   /**
    * Topic aliases that the broker may use (Topic Alias Maximum), 0 to 65,535 (section 3.1.2.11.5).
-   * Default: 0 is announced, because some brokers store a message under an alias of one connection
-   * and then lose its topic; up to 10 aliases are accepted from brokers that use them all the same.
+   * Default: none. Nothing is announced then, which means 0, because some brokers store a message
+   * under an alias of one connection and then lose its topic. Up to 10 aliases are accepted from
+   * brokers that use them all the same.
    */
   readonly topicAliasMaximum?: number | undefined
   /**
