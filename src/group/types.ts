@@ -242,7 +242,7 @@ export interface Group extends Publisher<GroupReceipt>, Poster, Subscriber, Asyn
   readonly state: ClientState
   /** The members. */
   members(): readonly GroupMember[]
-  /** The member with this name; undefined if there is none. */
+  /** The member with this name; undefined if no member has it. */
   member(name: string): GroupMember | undefined
   /**
    * Connects the members. Waits until each is connected or has failed once; failed ones keep

@@ -60,7 +60,7 @@ export function accessOf({ client }: { readonly client: object }): ClientAccess 
 }
 
 /**
- * The clock of a client, or of the first client of a pool; that of the runtime if there is none.
+ * The clock of a client, or of the first client of a pool; the runtime's clock for an empty pool.
  */
 export function timeOf(client: object | undefined): Time {
   const { [access]: behind, members } = (client ?? {}) as Behind

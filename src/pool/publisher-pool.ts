@@ -59,7 +59,7 @@ class PublisherPool implements Pool {
   readonly #connections: PoolConnections
   readonly #members: Members<PooledClient>
   readonly #router: Router<PooledClient>
-  /** The running first attempt of all connections; undefined when there is none. */
+  /** The running first attempt of all connections; undefined before and after it. */
   #first: Promise<void> | undefined
   /** Holds publishes until a connection is up. */
   readonly #gate: Gate

@@ -153,7 +153,7 @@ export class EntryRecords {
     }
   }
 
-  /** The highest stored number; 0 when there is none. @throws MqttError ERR_STORE */
+  /** The highest stored number; 0 when nothing is stored. @throws MqttError ERR_STORE */
   async lastId(): Promise<number> {
     try {
       for await (const [key] of this.#store.entries({

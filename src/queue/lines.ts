@@ -57,7 +57,7 @@ export class Lines {
   }
 
   /**
-   * Returns the next entry to publish, which then counts as under way; undefined if there is none.
+   * Returns the next entry to publish, which then counts as under way; undefined if no entry is ready.
    */
   take(): StoredEntry | undefined {
     if (!this.ready) return undefined

@@ -75,7 +75,7 @@ export class Lookahead {
 
   /**
    * Removes and returns the oldest entry that is not under way, for the caller to delete; undefined
-   * if there is none.
+   * if all are under way.
    * @throws MqttError ERR_STORE
    */
   async takeOldest(): Promise<StoredEntry | undefined> {

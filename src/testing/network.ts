@@ -20,7 +20,7 @@ interface Cut {
 
 /** A client's route to the broker. */
 export interface Way {
-  /** The current client identifier; undefined or empty while there is none. */
+  /** The current client identifier; undefined or empty while it is unknown. */
   readonly clientId: string | undefined
   readonly links: Set<Link>
 }

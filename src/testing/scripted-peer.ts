@@ -48,7 +48,7 @@ export class ScriptedPeer implements Sink {
     )
   }
 
-  /** The last received packet of this type. @throws Error if there is none */
+  /** The last received packet of this type. @throws Error if none came */
   last<T extends ClientPacket['type']>(type: T): Extract<ClientPacket, { type: T }> {
     const packet = this.all(type).at(-1)
     if (packet === undefined)

@@ -231,7 +231,7 @@ function textual<T>(
   const read = (message: Message): T => {
     const given = message.text()
     // U+FFFD replaces invalid UTF-8, unless the text itself contains it; decoding the bytes again
-    // tells which.
+    // shows which.
     return given.includes('\ufffd') ? decode(message.payload) : parse(given)
   }
   return {

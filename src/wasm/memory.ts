@@ -19,7 +19,7 @@ const mostRows = 256
 export const FIRST = 0
 export const START = 1
 export const BODY = 2
-/** The topic's id; negative if there is none. */
+/** The topic's id; negative if the topic has no id. */
 export const TOPIC = 3
 export const TOPIC_END = 4
 /** 0 at QoS 0. */

@@ -137,7 +137,7 @@ function handleConnect(connection: HandledConnection, packet: ConnectPacket): vo
   })
 }
 
-/** The reason to refuse a CONNECT without calling a hook; undefined if there is none. */
+/** The reason to refuse a CONNECT without calling a hook; undefined to let it through. */
 function objectTo(
   { broker }: HandledConnection,
   { protocolVersion, clientId, will }: ConnectPacket,

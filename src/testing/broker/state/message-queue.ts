@@ -9,7 +9,7 @@ import type { BrokerMessage } from '../common/message.js'
 
 /** A share (section 4.8.2), as its deliveries use it. */
 export interface DeliveryGroup {
-  /** Delivers the message to a member; false if there is none. */
+  /** Delivers the message to a member; false if the share has no member. */
   deliver(message: BrokerMessage): boolean
 }
 

@@ -16,8 +16,8 @@ export class ShareGroup implements DeliveryGroup {
   readonly members = new Map<SessionState, StoredSubscription>()
 
   /**
-   * Delivers the message to the next member that is connected and has room. If there is none, QoS 1
-   * and 2 messages go to the next member.
+   * Delivers the message to the next member that is connected and has room. Without such a member,
+   * QoS 1 and 2 messages go to the next one.
    */
   deliver(message: BrokerMessage): boolean {
     const chosen =
@@ -108,7 +108,7 @@ export class SubscriptionTree {
     for (const filter of [...session.subscriptions.keys()]) this.remove(session, filter)
   }
 
-  /** Delivers the message to each subscriber; false when there is none. */
+  /** Delivers the message to each subscriber; false without a subscriber. */
   route(message: BrokerMessage): boolean {
     const copies = new Map<SessionState, Copy>()
     const groups: ShareGroup[] = []
