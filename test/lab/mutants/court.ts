@@ -34,7 +34,11 @@ function rounds(judges: readonly Judge[]): Judge[][] {
   const made: Judge[][] = []
   let round: Judge[] = []
   for (const judge of judges) {
-    if (round.length >= 4 ** made.length || round.some(({ file }) => file === judge.file)) {
+    if (
+      round.length >= 4 ** made.length ||
+      (round.length > 0 && (judge.isAlone || round[0]?.isAlone)) ||
+      round.some(({ file }) => file === judge.file)
+    ) {
       made.push(round)
       round = []
     }

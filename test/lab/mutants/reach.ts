@@ -36,6 +36,8 @@ interface TestFile extends Kept {
   readonly file: string
   /** Source files that it loads, with the number of imports in between. */
   readonly distances: ReadonlyMap<string, number>
+  /** It replaces modules, which takes no effect where another file has loaded them. */
+  readonly isAlone: boolean
 }
 
 /** Tests of one file that are to judge a mutant. */
@@ -43,6 +45,8 @@ export interface Judge {
   readonly file: string
   readonly ids: readonly string[]
   readonly milliseconds: number
+  /** It must not share its modules with other files. */
+  readonly isAlone: boolean
 }
 
 /** Those of the gate that stand on `src` itself, and those of `mqwire/compat`. */
@@ -75,7 +79,7 @@ class Imports {
     this.#root = root
   }
 
-  from(file: string): { distances: Map<string, number>; hash: string } {
+  from(file: string): Pick<TestFile, 'distances' | 'hash' | 'isAlone'> {
     const distances = new Map([[file, 0]])
     const texts: string[] = []
     // A map is walked in the order in which it grows: nearest first.
@@ -87,6 +91,7 @@ class Imports {
     return {
       distances: new Map([...distances].filter(([name]) => name.startsWith('src/'))),
       hash: hashOf(...texts),
+      isAlone: /\bvi\.(mock|doMock|resetModules)\(/.test(this.#read(file).text),
     }
   }
 
@@ -196,9 +201,13 @@ export class Reach {
     const marked = path.join(cache, 'marked.json')
     mkdirSync(cache, { recursive: true })
     writeFileSync(marked, JSON.stringify(this.#regions.marked))
-    const batches = Array.from({ length: Math.ceil(missing.length / filesATime) }, (_, at) =>
-      missing.slice(at * filesATime, (at + 1) * filesATime),
-    )
+    const together = missing.filter(({ isAlone }) => !isAlone)
+    const batches = [
+      ...missing.filter(({ isAlone }) => isAlone).map((file) => [file]),
+      ...Array.from({ length: Math.ceil(together.length / filesATime) }, (_, at) =>
+        together.slice(at * filesATime, (at + 1) * filesATime),
+      ),
+    ]
     let done = 0
     const work = async (): Promise<void> => {
       const hand = start(marked)
@@ -221,12 +230,7 @@ export class Reach {
       await hand.close()
     }
     await Promise.all(Array.from({ length: Math.min(jobs, batches.length) }, work))
-    this.#files = files.map(({ file, hash, distances }) => ({
-      ...(kept[file] as Kept),
-      file,
-      hash,
-      distances,
-    }))
+    this.#files = files.map((file) => ({ ...(kept[file.file] as Kept), ...file }))
     const wrong = this.#files.filter(({ failing }) => failing.length > 0)
     for (const { file, failing } of wrong)
       say(`judges not, as it fails without a mutant: ${file}: ${failing.join('; ').slice(0, 300)}`)
@@ -256,7 +260,15 @@ export class Reach {
         const cost = (milliseconds + 30) * near * (isSlow === 1 ? 10 : 1)
         return some.length === 0
           ? []
-          : [{ file: file.file, ids: some.map(({ id }) => id), milliseconds, cost }]
+          : [
+              {
+                file: file.file,
+                isAlone: file.isAlone,
+                ids: some.map(({ id }) => id),
+                milliseconds,
+                cost,
+              },
+            ]
       })
     })
     let spent = 0
