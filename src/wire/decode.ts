@@ -10,13 +10,29 @@ import { MAXIMUM_PACKET_SIZE, PUBLISH, type Sender } from './constants.js'
 import { decodeClientPacket } from './decode-client.js'
 import { decodeServerPacket } from './decode-server.js'
 import { malformed, WireError } from './error.js'
-import { plainView } from './fields.js'
+import { nothing, plainView } from './fields.js'
 import { Framer } from './framer.js'
 import type { FrameSource } from './frames.js'
 import { givenOptions } from './given-fields.js'
-import type { Packet, ProtocolVersion } from './packets.js'
+import type { Bytes, Packet, ProtocolVersion } from './packets.js'
 import { PublishView } from './publish.js'
+import { TopicTable } from './topic-table.js'
 import { isObject } from './writer.js'
+
+/**
+ * Payloads of up to `largestShared` bytes share memory, `slabSize` bytes at a time: one allocation
+ * for many packets.
+ */
+const slabSize = 65_536
+const largestShared = 8192
+/** Shorter payloads are copied in a loop. */
+const shortCopy = 64
+let slab = nothing
+let used = 0
+
+/** Topics that decoders have seen, and the view that they read with. */
+let topics: TopicTable | undefined
+const view = /* @__PURE__ */ new PublishView()
 
 /** Options of decoding. */
 export interface DecodeOptions {
@@ -126,10 +142,37 @@ export class Decoder {
   }
 
   #decodeOne(): Packet {
-    const packet = decodeFrame(this.#framer, this.#framer.from)
-    if (packet.type === 'connect') this.#framer.protocolVersion = packet.protocolVersion
+    const framer = this.#framer
+    if ((framer.bytes[framer.start] as number) >> 4 === PUBLISH) return decodePublish(framer)
+    const packet = decodeFrame(framer, framer.from)
+    if (packet.type === 'connect') framer.protocolVersion = packet.protocolVersion
     return packet
   }
+}
+
+function decodePublish(framer: Framer): Packet {
+  topics ??= new TopicTable()
+  try {
+    framer.read(view, topics)
+    return view.packet(copyOf(view))
+  } finally {
+    view.release()
+  }
+}
+
+/** A copy of the payload. */
+function copyOf({ bytes, payloadStart, payloadEnd }: PublishView): Bytes {
+  const size = payloadEnd - payloadStart
+  if (size > largestShared) return new Uint8Array(bytes.subarray(payloadStart, payloadEnd))
+  if (size > slab.length - used) {
+    slab = new Uint8Array(slabSize)
+    used = 0
+  }
+  const from = used
+  used += size
+  if (size >= shortCopy) slab.set(bytes.subarray(payloadStart, payloadEnd), from)
+  else for (let at = 0; at < size; at++) slab[from + at] = bytes[payloadStart + at] as number
+  return slab.subarray(from, used) as Bytes
 }
 
 function* failing(packets: Packet[], error: WireError): Generator<Packet, never> {

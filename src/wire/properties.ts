@@ -223,11 +223,8 @@ export function validateProperties(
     }
     // Bounds are checked, so that inherited array members are not taken for properties.
     const row = id < table.length ? table[id] : undefined
-    // Without notes, the properties were validated before.
     const strange =
-      id === WILL_DELAY_INTERVAL &&
-      packetType === PUBLISH &&
-      (notes === undefined || notes.lenient === true)
+      id === WILL_DELAY_INTERVAL && packetType === PUBLISH && notes?.lenient === true
     if (row === undefined || (((row[2] >> packetType) & 1) === 0 && !strange))
       throw malformed('property is not one of this packet', at)
     if (isForbidden(id, packetType, from))
@@ -248,7 +245,7 @@ export function validateProperties(
       else if (id === TOPIC_ALIAS) notes.topicAlias = numberAt(bytes, at + 1, next, type)
       else if (strange) notes.willDelay = true
     }
-    if (out !== undefined && !strange)
+    if (out !== undefined)
       put(out as Record<string, unknown>, row[0], type, valueAt(bytes, at + 1, next, type))
     at = next
   }
@@ -340,7 +337,23 @@ export function decodeProperties(
  * belong in a PUBLISH.
  */
 export function readProperties(bytes: Uint8Array, start: number, end: number): Properties {
-  return decodeProperties(bytes, start, end, PUBLISH, 'server')
+  const properties: Properties = {}
+  for (let at = start; at < end; ) {
+    const [key, type, packets] = table[bytes[at] as number] as Row
+    const next = valueEnd(bytes, at + 1, end, type)
+    if (((packets >> PUBLISH) & 1) === 1)
+      put(properties as Record<string, unknown>, key, type, valueAt(bytes, at + 1, next, type))
+    at = next
+  }
+  return properties
+}
+
+/** The end of the valid value at `at`. */
+function valueEnd(bytes: Uint8Array, at: number, end: number, type: number): number {
+  if (type < VARINT) return at + type
+  if (type === VARINT) return at + variableByteIntegerSize(variableByteInteger(bytes, at, end))
+  const next = at + 2 + uint16(bytes, at)
+  return type === PAIR ? next + 2 + uint16(bytes, next) : next
 }
 
 /**

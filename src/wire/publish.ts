@@ -17,7 +17,7 @@ import {
   variableByteInteger,
   variableByteIntegerSize,
 } from './fields.js'
-import type { Properties, ProtocolVersion, PublishPacket, QoS } from './packets.js'
+import type { Bytes, Properties, ProtocolVersion, PublishPacket, QoS } from './packets.js'
 import type { PropertyNotes } from './properties.js'
 import { MOST_NOTED, readProperties, validateProperties } from './properties.js'
 import type { TopicRecord, TopicTable } from './topic-table.js'
@@ -155,8 +155,8 @@ export class PublishView implements PropertyNotes {
       : this.record.name
   }
 
-  /** The packet as an object with copies of everything. */
-  packet(): PublishPacket {
+  /** The packet as an object with copies of everything; `payload` is one of the payload. */
+  packet(payload: Bytes = new Uint8Array(this.payload())): PublishPacket {
     return {
       type: 'publish',
       dup: this.dup,
@@ -165,7 +165,7 @@ export class PublishView implements PropertyNotes {
       topic: this.topic(),
       packetId: this.packetId || undefined,
       properties: this.properties(),
-      payload: new Uint8Array(this.payload()),
+      payload,
     }
   }
 

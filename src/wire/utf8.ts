@@ -22,9 +22,10 @@ export const ILL_FORMED = -1
 /** Result of {@link scanUtf8}: contains `+` or `#`. */
 export const HAS_WILDCARD = 1
 
-// A longer concatenation would become a rope, which costs more to flatten than the platform's
-// decoder.
-const shortString = 12
+/** The longest string that is not left to the platform's decoder. */
+const shortString = 24
+/** By length: the code units of a short string. */
+const units: number[][] = []
 
 let decoder: InstanceType<typeof TextDecoder> | undefined
 
@@ -88,15 +89,18 @@ function sequenceSize(bytes: Uint8Array, at: number, end: number): number {
 
 /** Decodes bytes that {@link scanUtf8} accepted. */
 export function decodeUtf8(bytes: Uint8Array, start: number, end: number): string {
-  if (end - start <= shortString) {
-    let text = ''
-    let at = start
-    for (; at < end; at++) {
-      const byte = bytes[at] as number
+  const size = end - start
+  if (size <= shortString) {
+    // An array of exactly this length makes a flat string in one call.
+    units[size] ??= new Array<number>(size).fill(0)
+    const short = units[size]
+    let at = 0
+    for (; at < size; at++) {
+      const byte = bytes[start + at] as number
       if (byte >= 0x80) break
-      text += String.fromCharCode(byte)
+      short[at] = byte
     }
-    if (at === end) return text
+    if (at === size) return String.fromCharCode.apply(undefined, short)
   }
   const part = bytes.subarray(start, end)
   try {
