@@ -19,7 +19,7 @@ import type {
   Will,
 } from './packets.js'
 import { decodeFrom, type Reader } from './reader.js'
-import { isShared, validatePlainFilter, validateTopicFilter, validateTopicName } from './topics.js'
+import { isShared, validateLevels, validateTopicName } from './topics.js'
 import { decodeUtf8 } from './utf8.js'
 
 /**
@@ -130,7 +130,7 @@ function readWill(reader: Reader, flags: number): Will {
 function readFilter(reader: Reader): string {
   const at = reader.at
   const filter = readString(reader)
-  const fault = reader.version === 5 ? validateTopicFilter(filter) : validatePlainFilter(filter)
+  const fault = validateLevels(filter, reader.version === 5)
   if (fault !== undefined) throw protocolError('bad topic filter', at)
   return filter
 }

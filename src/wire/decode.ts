@@ -20,8 +20,8 @@ import { TopicTable } from './topic-table.js'
 import { isObject } from './writer.js'
 
 /**
- * Payloads of up to `largestShared` bytes share memory, `slabSize` bytes at a time: one allocation
- * for many packets.
+ * Payloads in a stream of up to `largestShared` bytes share memory, `slabSize` bytes at a time: one
+ * allocation for many packets.
  */
 const slabSize = 65_536
 const largestShared = 8192
@@ -30,8 +30,9 @@ const shortCopy = 64
 let slab = nothing
 let used = 0
 
-/** Topics that decoders have seen, and the view that they read with. */
+/** Topics that all decoders have seen. */
 let topics: TopicTable | undefined
+/** Reads each PUBLISH. */
 const view = /* @__PURE__ */ new PublishView()
 
 /** Options of decoding. */
@@ -74,9 +75,12 @@ export function givenBytes(bytes: Uint8Array): Uint8Array {
 export function decodeFrame(frames: FrameSource, from: Sender): Packet {
   const { bytes, start, body, end, protocolVersion } = frames
   if ((bytes[start] as number) >> 4 === PUBLISH) {
-    const view = new PublishView()
-    view.read(bytes, start, body, end, protocolVersion, from)
-    return view.packet()
+    try {
+      view.read(bytes, start, body, end, protocolVersion, from)
+      return view.packet()
+    } finally {
+      view.release()
+    }
   }
   return from === 'server'
     ? decodeServerPacket(bytes, start, body, end, protocolVersion)
@@ -98,7 +102,12 @@ export function decode(bytes: Uint8Array, options: DecodeOptions): Packet {
   return decodeFrame(framer, framer.from)
 }
 
-/** Decodes a stream of control packets that arrives in chunks of any size. */
+/**
+ * Decodes a stream of control packets that arrives in chunks of any size.
+ *
+ * Payloads of up to 8 KiB share an ArrayBuffer of 64 KiB with others. Copy one that you keep for
+ * long, or whose `buffer` you pass on.
+ */
 export class Decoder {
   readonly #framer: Framer
   #error: WireError | undefined
@@ -150,6 +159,7 @@ export class Decoder {
   }
 }
 
+/** Faster for packets of a stream: their topics repeat. */
 function decodePublish(framer: Framer): Packet {
   topics ??= new TopicTable()
   try {

@@ -18,12 +18,12 @@ import {
   UNSUBSCRIBE,
   WILL,
 } from './constants.js'
-import { refused } from './error.js'
+import { type FieldPath, refused } from './error.js'
 import { nothing } from './fields.js'
 import type { Properties, ProtocolVersion } from './packets.js'
 import { WROTE_DATA, WROTE_METHOD, writeProperties } from './properties.js'
 import { isReasonCode } from './reason-codes.js'
-import { isShared, validatePlainFilter, validateTopicFilter } from './topics.js'
+import { isShared, validateLevels } from './topics.js'
 import type { Writer } from './writer.js'
 import { integer, isObject } from './writer.js'
 
@@ -101,7 +101,7 @@ export interface UnsubscribeInput {
 }
 
 /** Checks a boolean (absent means false) and returns it as a bit. */
-export function bit(value: unknown, option: string): number {
+export function bit(value: unknown, option: FieldPath): number {
   if (value !== undefined && typeof value !== 'boolean') throw refused(option, 'must be a boolean')
   return value ? 1 : 0
 }
@@ -283,16 +283,17 @@ export function writeSubscribe(
     (subscription, option) => {
       if (!isObject(subscription)) throw refused(option, 'must be an object')
       const { filter, qos = 0, noLocal, retainAsPublished, retainHandling = 0 } = subscription
-      writeFilter(writer, filter, version, `${option}.filter`)
-      const local = bit(noLocal, `${option}.noLocal`)
+      const of = (field: string) => (): string => `${option()}.${field}`
+      writeFilter(writer, filter, version, of('filter'))
+      const local = bit(noLocal, of('noLocal'))
       // [MQTT-3.8.3-4]
       if (local > 0 && isShared(filter))
-        throw refused(`${option}.noLocal`, 'must be false on a shared subscription')
+        throw refused(of('noLocal'), 'must be false on a shared subscription')
       writer.u8(
-        integer(qos, 0, 2, `${option}.qos`) |
+        integer(qos, 0, 2, of('qos')) |
           (local << 2) |
-          (bit(retainAsPublished, `${option}.retainAsPublished`) << 3) |
-          (integer(retainHandling, 0, 2, `${option}.retainHandling`) << 4),
+          (bit(retainAsPublished, of('retainAsPublished')) << 3) |
+          (integer(retainHandling, 0, 2, of('retainHandling')) << 4),
       )
     },
   )
@@ -320,7 +321,7 @@ function writeRequest<T>(
   version: ProtocolVersion,
   list: readonly T[],
   name: string,
-  write: (item: T, option: string) => void,
+  write: (item: T, option: () => string) => void,
 ): void {
   writePacket(writer, (packetType << 4) | 2, () => {
     writePacketId(writer, packet.packetId)
@@ -328,7 +329,7 @@ function writeRequest<T>(
     const length = Array.isArray(list) ? list.length : 0
     if (length === 0) throw refused(name, 'must be an array with at least one element')
     // By index, so that holes in the array are checked, too.
-    for (let index = 0; index < length; index++) write(list[index] as T, `${name}[${index}]`)
+    for (let index = 0; index < length; index++) write(list[index] as T, () => `${name}[${index}]`)
   })
 }
 
@@ -336,10 +337,10 @@ function writeFilter(
   writer: Writer,
   filter: unknown,
   version: ProtocolVersion,
-  option: string,
+  option: FieldPath,
 ): void {
   writer.string(filter, option)
-  const fault = (version === 5 ? validateTopicFilter : validatePlainFilter)(filter as string)
+  const fault = validateLevels(filter as string, version === 5)
   if (fault !== undefined) throw refused(option, fault)
 }
 

@@ -73,12 +73,16 @@ export function tooLarge(): WireError {
   return new WireError('too-large', 'packet exceeds maximumPacketSize', 1)
 }
 
-/** A field that cannot be encoded; `option` is its path. */
+/** The path of a field, or how to make it: only errors need the text. */
+export type FieldPath = string | (() => string)
+
+/** A field that cannot be encoded. */
 export function refused(
-  option: string,
+  field: FieldPath,
   message: string,
   kind: WireErrorKind = 'malformed',
 ): WireError {
+  const option = typeof field === 'string' ? field : field()
   return new WireError(kind, `${option}: ${message}`, 0, option)
 }
 
@@ -86,7 +90,7 @@ export function refused(
  * A field that does not exist or whose value has the wrong type: a fault of the program, not of its
  * data.
  */
-export function mistyped(option: string, message: string): MqttError {
+export function mistyped(option: FieldPath, message: string): MqttError {
   return programFault(refused(option, message))
 }
 

@@ -8,7 +8,7 @@
 import { printable } from '../errors.js'
 import type { Author, Sender } from './constants.js'
 import { DISCONNECT, MAXIMUM_VARIABLE_BYTE_INTEGER, PUBLISH, SUBSCRIBE } from './constants.js'
-import { malformed, mistyped, protocolError, refused } from './error.js'
+import { type FieldPath, malformed, mistyped, protocolError, refused } from './error.js'
 import {
   checkString,
   fieldEnd,
@@ -223,8 +223,7 @@ export function validateProperties(
     }
     // Bounds are checked, so that inherited array members are not taken for properties.
     const row = id < table.length ? table[id] : undefined
-    const strange =
-      id === WILL_DELAY_INTERVAL && packetType === PUBLISH && notes?.lenient === true
+    const strange = id === WILL_DELAY_INTERVAL && packetType === PUBLISH && notes?.lenient === true
     if (row === undefined || (((row[2] >> packetType) & 1) === 0 && !strange))
       throw malformed('property is not one of this packet', at)
     if (isForbidden(id, packetType, from))
@@ -381,7 +380,7 @@ export function writeProperties(
     if (value === undefined) continue
     const id = identifierOf(key)
     const row = table[id]
-    const option = `${path}.${row === undefined ? printable(key) : key}`
+    const option = (): string => `${path}.${row === undefined ? printable(key) : key}`
     if (
       row === undefined ||
       ((row[2] >> packetType) & 1) === 0 ||
@@ -414,7 +413,7 @@ function writeList(
   row: Row,
   list: unknown,
   packetType: number,
-  option: string,
+  option: FieldPath,
 ): void {
   if (!Array.isArray(list)) throw mistyped(option, 'must be an array')
   // One per SUBSCRIBE (section 3.8.2.1.2), one per matching subscription on a PUBLISH.
@@ -436,7 +435,7 @@ function lengthOf(value: unknown): number {
   return typeof value === 'string' ? value.length : 0
 }
 
-function writeValue(writer: Writer, id: number, row: Row, value: unknown, option: string): void {
+function writeValue(writer: Writer, id: number, row: Row, value: unknown, option: FieldPath): void {
   const type = row[1]
   writer.u8(id)
   if (type === PAIR) {

@@ -8,6 +8,7 @@ import { MAXIMUM_STRING_LENGTH } from './constants.js'
 import { HASH, PLUS, SLASH, utf8Length } from './utf8.js'
 
 const DOLLAR = 0x24
+const empty = 'must not be empty'
 
 /** Whether the text holds `+` or `#`. */
 export function hasWildcard(text: string): boolean {
@@ -25,35 +26,37 @@ export function validateTopicName(topic: string): string | undefined {
  * [MQTT-4.8.2-1] [MQTT-4.8.2-2].
  */
 export function validateTopicFilter(filter: string): string | undefined {
-  const fault = validatePlainFilter(filter)
-  if (fault !== undefined || !isShared(filter)) return fault
+  return validateText(filter) ?? validateLevels(filter, true)
+}
+
+/**
+ * The same for a text that is known to be a valid UTF-8 Encoded String. Without `shares`, as on
+ * 3.1.1, there are no shared subscriptions.
+ */
+export function validateLevels(filter: string, shares: boolean): string | undefined {
+  if (filter === '') return empty
+  if (hasStrayWildcard(filter)) return 'must have wildcards alone in their levels, and # at its end'
+  if (!shares || !isShared(filter)) return undefined
   const share = parseShare(filter)
   return share === undefined || hasWildcard(share.shareName)
     ? 'must have a share name without wildcards and a filter'
     : undefined
 }
 
-/** Only the rules of section 4.7, without shared subscriptions, which 3.1.1 does not have. */
-export function validatePlainFilter(filter: string): string | undefined {
-  return (
-    validateText(filter) ??
-    (hasStrayWildcard(filter)
-      ? 'must have wildcards alone in their levels, and # at its end'
-      : undefined)
-  )
-}
-
 // True for a wildcard that shares its level with other text, or `#` before the last level.
 function hasStrayWildcard(filter: string): boolean {
-  return filter
-    .split('/')
-    .some((level, index, levels) =>
-      level === '#' ? index + 1 < levels.length : level !== '+' && hasWildcard(level),
-    )
+  const last = filter.length - 1
+  for (let at = 0; at <= last; at++) {
+    const unit = filter.charCodeAt(at)
+    if (unit !== PLUS && unit !== HASH) continue
+    if (at > 0 && filter.charCodeAt(at - 1) !== SLASH) return true
+    if (at < last && (unit === HASH || filter.charCodeAt(at + 1) !== SLASH)) return true
+  }
+  return false
 }
 
 function validateText(text: string): string | undefined {
-  if (text === '') return 'must not be empty'
+  if (text === '') return empty
   return validateSize(text.length > MAXIMUM_STRING_LENGTH ? text.length : utf8Length(text))
 }
 

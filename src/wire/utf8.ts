@@ -142,7 +142,18 @@ export function writeUtf8(bytes: Uint8Array, at: number, text: string): number {
 
 /** UTF-8 bytes of the text, or {@link ILL_FORMED}. */
 export function utf8Length(text: string): number {
-  return writeUtf8(new Uint8Array(text.length * 3), 0, text)
+  let length = text.length
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit === 0) return ILL_FORMED
+    if (unit < 0x80) continue
+    length += unit < 0x800 ? 1 : 2
+    if (!isSurrogate(unit)) continue
+    if ((text.codePointAt(i) as number) === unit) return ILL_FORMED
+    // The second half of the pair: four bytes in all.
+    i++
+  }
+  return length
 }
 
 function isSurrogate(point: number): boolean {

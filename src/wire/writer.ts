@@ -5,7 +5,7 @@
  * After an error, the writer may contain part of a packet, and the caller resets `length`.
  */
 import { MAXIMUM_STRING_LENGTH, MAXIMUM_VARIABLE_BYTE_INTEGER } from './constants.js'
-import { mistyped, refused } from './error.js'
+import { type FieldPath, mistyped, refused } from './error.js'
 import { isBytes, nothing, sizeOf, variableByteIntegerSize } from './fields.js'
 import type { Bytes } from './packets.js'
 import { hasWildcard, validateSize } from './topics.js'
@@ -77,7 +77,12 @@ export function isObject(value: unknown): value is object {
 }
 
 /** Returns an integer within the range; otherwise refuses `option`. */
-export function integer(value: unknown, lowest: number, highest: number, option: string): number {
+export function integer(
+  value: unknown,
+  lowest: number,
+  highest: number,
+  option: FieldPath,
+): number {
   const number = value as number
   if (Number.isInteger(value) && number >= lowest && number <= highest) return number
   throw (typeof value === 'number' ? refused : mistyped)(
@@ -151,7 +156,7 @@ export class Writer {
    * A UTF-8 Encoded String (section 1.5.4); refuses lone surrogates, U+0000 and more than 65,535
    * bytes.
    */
-  string(value: unknown, option: string): void {
+  string(value: unknown, option: FieldPath): void {
     if (typeof value !== 'string') throw mistyped(option, 'must be a string')
     const at = this.length
     let size = value.length
@@ -164,7 +169,7 @@ export class Writer {
     this.length += size
   }
 
-  #checkSize(size: number, option: string): void {
+  #checkSize(size: number, option: FieldPath): void {
     const fault = validateSize(size)
     if (fault !== undefined) throw refused(option, fault)
   }
@@ -178,7 +183,7 @@ export class Writer {
   }
 
   /** A Topic Name (section 4.7), which must not be empty. */
-  topic(value: unknown, option: string): void {
+  topic(value: unknown, option: FieldPath): void {
     const known = this.known(value)
     if (known !== undefined) return this.raw(known)
     const start = this.length
@@ -192,7 +197,7 @@ export class Writer {
   }
 
   /** Binary Data (section 1.5.6); refuses more than 65,535 bytes. */
-  binary(value: unknown, option: string): void {
+  binary(value: unknown, option: FieldPath): void {
     if (!isBytes(value)) throw mistyped(option, 'must be a Uint8Array')
     const size = sizeOf(value)
     this.#checkSize(size, option)
@@ -228,7 +233,7 @@ export class Writer {
    * elsewhere. Moves what was written if the space reserved for the length has the wrong size.
    * Refuses `option` above 268,435,455.
    */
-  fillLength(at: number, from: number, extra: number, option: string): void {
+  fillLength(at: number, from: number, extra: number, option: FieldPath): void {
     const value = this.length - from + extra
     if (value > MAXIMUM_VARIABLE_BYTE_INTEGER)
       throw refused(option, 'must not exceed 268,435,455 bytes', 'too-large')

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { Framer } from '../../../src/wire/framer.js'
 import type { Packet, PublishPacket } from '../../../src/wire/index.js'
-import { Decoder, decode, MAXIMUM_PACKET_SIZE, WireError } from '../../../src/wire/index.js'
+import { Decoder, decode, encode, MAXIMUM_PACKET_SIZE, WireError } from '../../../src/wire/index.js'
 import { block, thrown } from './hex.js'
 
 const hex = (text: string): Buffer => Buffer.from(text, 'hex')
@@ -225,9 +225,26 @@ describe('Decoder', () => {
       payload: Uint8Array.of(0x78, 0x78, 0x78),
       properties: { correlationData },
     })
-    expect(packet.payload.buffer.byteLength).toBe(3)
     expect(Object.getPrototypeOf(packet.payload)).toBe(Uint8Array.prototype)
   })
+
+  it.each([1, 63, 64, 256, 8192, 8193, 70_000])(
+    'gives payloads of %d bytes that are theirs alone, whatever comes later',
+    (size) => {
+      const decoder = new Decoder({ from: 'server' })
+      const payloads = Array.from({ length: 40 }, (_, index) =>
+        new Uint8Array(size).fill(index + 1),
+      )
+      const packets = payloads.flatMap((payload) => [
+        ...decoder.push(encode({ type: 'publish', topic: 'a', payload })),
+      ]) as PublishPacket[]
+      packets.forEach(({ payload }, index) => {
+        expect(payload).toEqual(payloads[index])
+        payload.fill(0xff)
+        if (size > 8192) expect(payload.buffer.byteLength).toBe(size)
+      })
+    },
+  )
 
   it('yields the good packets, then throws, each time its result is walked, and throws the same error ever after', () => {
     const decoder = new Decoder({ from: 'server' })

@@ -76,6 +76,8 @@ const wellFormed = [
   ...['a b~', '\u0001', '\u001f\u007f', '\u0080', '\u07ff', '\u0800', '\ud7ff', '\ue000'],
   ...['\ufdd0', '\uffff', '\u{10000}', '\u{10ffff}', '\ufeff', '\ufeffa\ufeff', 'e\u0301'],
   'größenwahnsinnige Übermut 日本語 😀',
+  // Around the length up to which strings are not left to the platform.
+  ...['abcdefghijklmnopqrstuvwx', 'abcdefghijklmnopqrstuvwxy', 'abcdefghijklmnopqrstuvü'],
 ]
 const badText = ['a\0', '\0', '\ud800', 'a\udbff', '\udc00', '\udfffa', '\udc00\ud800']
 const tooLong = ['x'.repeat(65_536), 'ü'.repeat(32_768), '日'.repeat(21_846)]

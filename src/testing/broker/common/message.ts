@@ -40,7 +40,8 @@ export function messageOf(
   const { topic, payload, qos, retain, properties } = packet
   return {
     topic,
-    payload,
+    // Retained and queued messages must not keep the decoder's shared memory.
+    payload: new Uint8Array(payload),
     qos,
     retain,
     properties: withoutHop(properties),
