@@ -3,7 +3,7 @@
  * control characters and non-characters are allowed.
  *
  * Short strings are decoded, and all are encoded, in JavaScript, because a platform call costs
- * more. `decodeUtf8` requires bytes that `scanUtf8` accepted.
+ * more.
  */
 
 // Declared here because this folder compiles without the types of any platform.
@@ -87,8 +87,8 @@ function sequenceSize(bytes: Uint8Array, at: number, end: number): number {
   return isSurrogate(point) || point < 1 << (5 * size - 4) || point > 0x10ffff ? 0 : size
 }
 
-/** Decodes bytes that {@link scanUtf8} accepted. */
-export function decodeUtf8(bytes: Uint8Array, start: number, end: number): string {
+/** Decodes `bytes[start..end)`, of any content. A byte order mark is kept [MQTT-1.5.4-3]. */
+export function decodeUtf8(bytes: Uint8Array, start = 0, end = bytes.length): string {
   const size = end - start
   if (size <= shortString) {
     // An array of exactly this length makes a flat string in one call.
@@ -102,19 +102,14 @@ export function decodeUtf8(bytes: Uint8Array, start: number, end: number): strin
     }
     if (at === size) return String.fromCharCode.apply(undefined, short)
   }
+  decoder ??= new TextDecoder('utf-8', { ignoreBOM: true })
   const part = bytes.subarray(start, end)
   try {
-    return decodeText(part)
+    return decoder.decode(part)
   } catch {
     // Browsers refuse shared or resizable memory, so it is copied.
-    return decodeText(new Uint8Array(part))
+    return decoder.decode(new Uint8Array(part))
   }
-}
-
-/** Decodes bytes of any content. A byte order mark is kept [MQTT-1.5.4-3]. */
-export function decodeText(bytes: Uint8Array): string {
-  decoder ??= new TextDecoder('utf-8', { ignoreBOM: true })
-  return decoder.decode(bytes)
 }
 
 /**

@@ -16,7 +16,7 @@ import type { Bytes, QoS } from '../../wire/packets.js'
 import { readProperties } from '../../wire/properties.js'
 import type { PublishView } from '../../wire/publish.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
-import { decodeText } from '../../wire/utf8.js'
+import { decodeUtf8 } from '../../wire/utf8.js'
 import type { Message, MessageProperties } from '../options/index.js'
 import { noTicket } from '../session/receive-window.js'
 import type { Settler } from './shared-outcome.js'
@@ -166,7 +166,7 @@ export abstract class DeliveredMessage extends Printed implements Message {
     const bytes = this.view
     if (bytes.length < this.payloadLength)
       throw new MqttError('ERR_MESSAGE_RELEASED', 'the buffer of the payload was transferred')
-    return decodeText(bytes)
+    return decodeUtf8(bytes)
   }
 
   json<T = unknown>(): T {

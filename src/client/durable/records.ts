@@ -14,7 +14,7 @@ import { writeMessage } from '../../wire/encode-publish.js'
 import { nothing, variableByteInteger, variableByteIntegerSize } from '../../wire/fields.js'
 import type { Properties, PublishPacket } from '../../wire/packets.js'
 import { PublishView } from '../../wire/publish.js'
-import { decodeText } from '../../wire/utf8.js'
+import { decodeUtf8 } from '../../wire/utf8.js'
 import { Writer } from '../../wire/writer.js'
 import type { EntryLink } from '../options/hidden.js'
 
@@ -152,7 +152,7 @@ export function encodeSession({ clientId, epoch, asking }: SessionRecord, spare 
 /** Undefined when it is damaged. */
 export function decodeSession(value: Uint8Array): SessionRecord | undefined {
   return attempt(value, (body) => {
-    const [clientId, epoch, , asking] = JSON.parse(decodeText(body)) as unknown[]
+    const [clientId, epoch, , asking] = JSON.parse(decodeUtf8(body)) as unknown[]
     return typeof clientId === 'string' && Number.isSafeInteger(epoch)
       ? { clientId, epoch: epoch as number, asking: asking === 1 }
       : undefined
@@ -229,7 +229,7 @@ export function decodePublish(value: Uint8Array): PublishRecord | undefined {
     const fields = new DataView(body.buffer, body.byteOffset, body.length)
     const begin = packetStart(body)
     const { end, payloadLength } = tailOf(body)
-    const key = decodeText(body.subarray(publishHead, begin))
+    const key = decodeUtf8(body.subarray(publishHead, begin))
     if (isBorrowed && key === '') return undefined
     const view = new PublishView()
     const remaining = variableByteInteger(body, begin + 1, end)
