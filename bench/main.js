@@ -14,7 +14,7 @@
 import { writeFileSync } from 'node:fs'
 import { argumentsOf } from '../examples/arguments.js'
 import { machine } from './measure.js'
-import { find, mosquittoVersion, startMosquitto, startPeer } from './peers/index.js'
+import { find, mosquittoVersion, startMosquitto, startPeer, startTlsPeer } from './peers/index.js'
 import { Progress } from './progress.js'
 import { documentOf, jsonOf, lineOf, rowOf, tableHead } from './report.js'
 
@@ -39,7 +39,9 @@ const only = values.only.map((word) => word.toLowerCase())
 const { measurements } = await import('./parts/index.js')
 const say = (text) => (json ? process.stderr : process.stdout).write(`${text}\n`)
 
-const has = { mosquitto: find('mosquitto') !== undefined, cc: find('cc') !== undefined }
+const has = Object.fromEntries(
+  ['mosquitto', 'cc', 'openssl'].map((name) => [name, find(name) !== undefined]),
+)
 const started = []
 
 /** Starts something once, when it is first wanted. */
@@ -54,7 +56,14 @@ function lazily(start) {
   }
 }
 
-const context = { quick, has, peer: lazily(startPeer), mosquitto: lazily(startMosquitto), find }
+const context = {
+  quick,
+  has,
+  peer: lazily(startPeer),
+  tlsPeer: lazily(startTlsPeer),
+  mosquitto: lazily(startMosquitto),
+  find,
+}
 
 const parts = new Set(measurements.map(({ part }) => part))
 

@@ -58,10 +58,36 @@ function compiled() {
 }
 
 /** Starts the peer. `kind` is `'C'` or `'Node'`. */
-export async function startPeer() {
+export function startPeer() {
   const program = compiled()
-  const [command, parameters] =
-    program === undefined ? [process.execPath, [path.join(here, 'peer.js')]] : [program, []]
+  return program === undefined
+    ? started('Node', process.execPath, [path.join(here, 'peer.js')])
+    : started('C', program, [])
+}
+
+/** Starts the peer in Node over TLS, with a certificate of its own: `ca` is its file. */
+export async function startTlsPeer() {
+  const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-bench-'))
+  const [key, ca] = ['key.pem', 'certificate.pem'].map((name) => path.join(folder, name))
+  const made = spawnSync(
+    find('openssl'),
+    [
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
+      ...['-days', '2', '-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1'],
+      ...['-keyout', key, '-out', ca],
+    ],
+    { encoding: 'utf8' },
+  )
+  if (made.status !== 0) throw new Error(`openssl: ${made.stderr}`)
+  const peer = await started('Node', process.execPath, [path.join(here, 'peer.js'), folder])
+  const stop = () => {
+    peer.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return { ...peer, ca, stop }
+}
+
+async function started(kind, command, parameters) {
   const child = spawn(command, parameters, { stdio: ['pipe', 'pipe', 'inherit'] })
   child.stdin.on('error', () => undefined)
   const port = await new Promise((resolve, reject) => {
@@ -70,7 +96,7 @@ export async function startPeer() {
     child.once('error', reject)
   })
   return {
-    kind: program === undefined ? 'Node' : 'C',
+    kind,
     port,
     pid: child.pid,
     stop: () => child.kill('SIGKILL'),

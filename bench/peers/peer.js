@@ -2,9 +2,12 @@
  * `peer.c` once more, for machines without a C compiler: a server that answers, acknowledges, swallows, and streams prepared PUBLISH packets.
  *
  * A filter `N<count>/<size>[/<user properties>[/<rate>]]` asks for that many PUBLISH over 100 topics of 20 bytes, at the QoS of the filter, and not more of
- * them a second than the rate; the Receive Maximum of the CONNECT is kept. For measurements only: it trusts its client. Prints its port, and ends when its standard input ends.
+ * them a second than the rate; the Receive Maximum of the CONNECT is kept. With a folder that has `key.pem` and `certificate.pem` it speaks TLS. For measurements only: it trusts its client. Prints its port, and ends when its standard input ends.
  */
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import path from 'node:path'
+import { createServer as createTlsServer } from 'node:tls'
 import { connackOf, lengthOf, makeBlock, wishOf } from './stream.js'
 
 const readSize = 1 << 20
@@ -163,6 +166,12 @@ class Connection {
   }
 }
 
-const server = createServer({ highWaterMark: readSize }, (socket) => new Connection(socket))
+const [, , folder] = process.argv
+const file = (name) => readFileSync(path.join(folder, name))
+const accept = (socket) => new Connection(socket)
+const server =
+  folder === undefined
+    ? createServer({ highWaterMark: readSize }, accept)
+    : createTlsServer({ key: file('key.pem'), cert: file('certificate.pem') }, accept)
 server.listen(0, '127.0.0.1', () => console.log(server.address().port))
 process.stdin.on('end', () => process.exit(0)).resume()

@@ -2,14 +2,20 @@
  * Both clients, connected the same way: MQTT 5.0 over TCP, no keep-alive, no reconnect, and a receive window that is not the limit.
  */
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import mqttjs from 'mqtt'
 import { connect } from 'mqwire'
 
 let clients = 0
 
+/** What a connection over TLS needs to trust a certificate; undefined without a file. */
+export function secured(file) {
+  return file === undefined ? undefined : { ca: readFileSync(file) }
+}
+
 /** A connected MQTT.js client. */
 export async function openMqttJs(port, options = {}) {
-  const client = mqttjs.connect(`mqtt://127.0.0.1:${port}`, {
+  const client = mqttjs.connect(`${options.ca ? 'mqtts' : 'mqtt'}://127.0.0.1:${port}`, {
     protocolVersion: 5,
     keepalive: 0,
     reconnectPeriod: 0,
@@ -23,11 +29,13 @@ export async function openMqttJs(port, options = {}) {
 
 /** A connected mqwire client. */
 export function openMqwire(port, options = {}) {
-  return connect(`mqtt://127.0.0.1:${port}`, {
+  const { tls, ...others } = options
+  const url = `${tls ? 'mqtts' : 'mqtt'}://127.0.0.1:${port}`
+  return connect(tls ? { url, tls } : url, {
     keepAlive: false,
     reconnect: false,
     receiveMaximum: 65_535,
     clientId: `wire-${process.pid}-${clients++}`,
-    ...options,
+    ...others,
   })
 }

@@ -2,12 +2,14 @@
  * Messages received per second from a peer that streams: mqwire in one mode of delivery beside the `message` event of MQTT.js.
  *
  * Settings: `port`, `mode` (`owned`, `borrowed`, `batches`, `listen`, `listen-owned`), `qos`, `size`, `properties` (user properties of each message),
- * `read` (what is done with a payload, see `consumers.js`), `receiveMaximum`, `scanner` (`false`: the one in TypeScript), `only`, and those of `alternate`.
+ * `read` (what is done with a payload, see `consumers.js`), `receiveMaximum`, `scanner` (`false`: the one in TypeScript), `ca` (the file of a certificate:
+ * over TLS), `bare` (a bare socket as well), `only`, and those of `alternate`.
  * Each application adds up topic and payload lengths: that is its work, and it is checked.
  */
 import { startPeer } from '../peers/index.js'
 import { consumers, mqttJsConsumer, unlessClosed } from '../workloads/consumers.js'
-import { openMqttJs, openMqwire } from './clients.js'
+import { receiveBare } from './bare.js'
+import { openMqttJs, openMqwire, secured } from './clients.js'
 import { alternate, finish, settings, timed } from './rounds.js'
 
 const {
@@ -18,8 +20,11 @@ const {
   read = false,
   receiveMaximum = 65_535,
   scanner,
+  ca,
+  bare = false,
   only,
 } = settings
+const secure = secured(ca)
 // Alone, for a profile, it starts its own peer.
 const port = settings.port ?? (await startPeer()).port
 const topicLength = 20
@@ -41,6 +46,7 @@ const candidates = {
     const client = await openMqwire(port, {
       receiveMaximum,
       ...(scanner === undefined ? {} : { scanner }),
+      ...(secure && { tls: secure }),
     })
     let work = 0
     let dropped = 0
@@ -58,7 +64,7 @@ const candidates = {
     return time
   },
   async 'MQTT.js'(count) {
-    const client = await openMqttJs(port)
+    const client = await openMqttJs(port, secure)
     let work = 0
     const time = await timed(async () => {
       work = await mqttJsConsumer(client, wishOf(count))
@@ -68,6 +74,9 @@ const candidates = {
     return time
   },
 }
+if (bare)
+  candidates['bare socket'] = (count) =>
+    receiveBare({ port, secure, size, properties }, count, timed)
 if (only !== undefined)
   for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
 finish({ results: await alternate(candidates, settings) })

@@ -2,14 +2,16 @@
  * Messages sent per second: to a peer that swallows and acknowledges, or to mosquitto.
  *
  * Settings: `port`, `mode` (`posted`: QoS 0, flow-controlled, not awaited; `awaited`: QoS 0, each awaited; `window`: QoS 1, `window` at a time),
- * `window`, `size`, and those of `alternate`. A round ends when a QoS 1 publish behind the others was acknowledged: the peer has read all of them.
+ * `window`, `size`, `ca` (the file of a certificate: over TLS), `bare` (a bare socket as well), and those of `alternate`. A round ends when a QoS 1 publish behind the others was acknowledged: the peer has read all of them.
  */
 import { once } from 'node:events'
 import { startPeer } from '../peers/index.js'
-import { openMqttJs, openMqwire } from './clients.js'
+import { sendBare } from './bare.js'
+import { openMqttJs, openMqwire, secured } from './clients.js'
 import { alternate, finish, settings, timed } from './rounds.js'
 
-const { mode = 'posted', window = 1000, size = 256, only } = settings
+const { mode = 'posted', window = 1000, size = 256, ca, bare = false, only } = settings
+const secure = secured(ca)
 // Alone, for a profile, it starts its own peer.
 const port = settings.port ?? (await startPeer()).port
 const payload = Buffer.alloc(size, 'x')
@@ -82,19 +84,20 @@ const viaMqttJs = {
 
 const candidates = {
   async mqwire(count) {
-    const client = await openMqwire(port)
+    const client = await openMqwire(port, secure && { tls: secure })
     const time = await timed(() => viaMqwire[mode](client, count))
     client.destroy()
     return time
   },
   async 'MQTT.js'(count) {
-    const client = await openMqttJs(port)
+    const client = await openMqttJs(port, secure)
     client.stream.setNoDelay(true)
     const time = await timed(() => viaMqttJs[mode](client, count))
     client.end(true)
     return time
   },
 }
+if (bare) candidates['bare socket'] = (count) => sendBare({ port, secure, size }, count, timed)
 if (only !== undefined)
   for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
 finish({ results: await alternate(candidates, settings) })

@@ -75,7 +75,8 @@ export function quoted(given: string): string {
 
 /** Names in other clients, and what to use here. */
 const former = {
-  option: `ca cert key pfx:tls of the endpoint
+  option: `tls headers protocols socket transport:the endpoint, as { url, tls }
+ca cert key pfx:tls of the endpoint
 rejectUnauthorized:tls.insecure of the endpoint
 host hostname path port protocol servers:the URL
 wsOptions:headers of the endpoint

@@ -1,0 +1,68 @@
+/**
+ * A bare socket in place of a client: it moves the same bytes and looks at none of them. What it takes is the limit of any client.
+ */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { lengthOf, makeBlock } from '../peers/stream.js'
+
+const hello = Buffer.from([
+  ...[0x10, 20, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 2, 0, 0, 0, 0, 7],
+  ...Buffer.from('limit-0'),
+])
+const chunk = 1 << 16
+
+/** A socket whose CONNECT was answered; `secure` are options of `tls.connect`. */
+async function openBare(port, secure) {
+  const where = { port, host: '127.0.0.1' }
+  const socket = secure === undefined ? connect(where) : connectTls({ ...where, ...secure })
+  await once(socket, secure === undefined ? 'connect' : 'secureConnect')
+  socket.setNoDelay(true)
+  socket.write(hello)
+  await once(socket, 'data')
+  return socket
+}
+
+/** Reads as many PUBLISH as `receive.js` asks for, at QoS 0. */
+export async function receiveBare({ port, secure, size, properties }, count, timed) {
+  const socket = await openBare(port, secure)
+  const filter = Buffer.from(`N${count}/${size}/${properties}`)
+  const body = [0, 1, 0, 0, filter.length, ...filter, 0]
+  // SUBACK, and the messages.
+  let left = 6 + count * makeBlock(0, size, properties).frame
+  const time = await timed(
+    () =>
+      new Promise((resolve, reject) => {
+        socket.on('data', ({ length }) => {
+          left -= length
+          if (left <= 0) resolve()
+        })
+        socket.on('close', () => reject(new Error(`${left} bytes are missing`)))
+        socket.write(Buffer.from([0x82, body.length, ...body]))
+      }),
+  )
+  if (left !== 0) throw new Error(`${-left} bytes too many`)
+  socket.destroy()
+  return time
+}
+
+/** Writes as many PUBLISH as `send.js` does at QoS 0, and one at QoS 1 whose PUBACK ends it. */
+export async function sendBare({ port, secure, size }, count, timed) {
+  const socket = await openBare(port, secure)
+  const { bytes, frame } = makeBlock(0, size, 0)
+  const fence = Buffer.of(0x32, 9, 0, 4, 0x6c, 0x61, 0x73, 0x74, 0, 1, 0)
+  const time = await timed(async () => {
+    for (let left = count * frame, from = 0; left > 0; ) {
+      const length = Math.min(left, chunk, bytes.length - from)
+      if (!socket.write(bytes.subarray(from, from + length))) await once(socket, 'drain')
+      left -= length
+      from = (from + length) % bytes.length
+    }
+    const answer = once(socket, 'data')
+    socket.write(fence)
+    const [puback] = await answer
+    if (puback[0] !== 0x40 || lengthOf(puback, 1).body === 0) throw new Error('no PUBACK')
+  })
+  socket.destroy()
+  return time
+}
