@@ -278,14 +278,7 @@ describe('a client that ends because of another one of its name', () => {
       true,
     ],
     ['spans', ({ client }) => tracing(client), true],
-    [
-      'values that are kept',
-      ({ client }) =>
-        channel('a', text())
-          .on(client as never)
-          .latest(),
-      true,
-    ],
+    ['values that are kept', ({ client }) => channel('a/{id}', text()).on(client).latest(), true],
     ['a listener', ({ client }) => client.on('disconnect', callback), false],
     ['closed', ({ client }) => client.closed, false],
     ['a loop', ({ client }) => quiet(client.subscription('a').next()), false],
