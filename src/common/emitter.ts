@@ -27,6 +27,14 @@ const listenerOptions = object<ListenerOptions>({
 
 type Listener<T> = (event: T) => void
 
+const internal = /* @__PURE__ */ new WeakSet<object>()
+
+/** Marks a listener of the library: `isHeard` does not count it. */
+export function ownListener<T>(listener: Listener<T>): Listener<T> {
+  internal.add(listener)
+  return listener
+}
+
 /** The owner of an emitter. */
 export interface EmitterOwner {
   /** A listener threw. */
@@ -71,6 +79,7 @@ export class Emitter<Events extends object> {
       listeners.get(entry)?.()
       listeners.delete(entry)
     }
+    if (internal.has(listener)) internal.add(entry)
     if (!signal?.aborted) listeners.set(entry, onAbort(signal, remove))
     this.#owner.handleListenerAdded?.()
     return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
@@ -79,6 +88,11 @@ export class Emitter<Events extends object> {
   /** True when there is a listener, so that expensive events are created only then. */
   has(type: keyof Events): boolean {
     return (this.#listeners.get(type)?.size ?? 0) > 0
+  }
+
+  /** True when the program has a listener. */
+  isHeard(type: keyof Events): boolean {
+    return [...(this.#listeners.get(type)?.keys() ?? [])].some((entry) => !internal.has(entry))
   }
 
   /**

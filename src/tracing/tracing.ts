@@ -71,7 +71,9 @@ export class Tracing implements Hooks {
     this.#client = client
     this.#config = config
     this.#tracer = config.tracer ?? trace.getTracer('mqwire')
-    client.closed.then(() => {
+    const { states = client } = (client as Partial<Inner>)[access]?.() ?? {}
+    // The getter of the client would take the program for informed of an unexpected end.
+    states.closed.then(() => {
       for (const turn of this.#open) turn.end(undefined)
       this.#open.clear()
     })
@@ -236,7 +238,10 @@ export class Tracing implements Hooks {
 
 /** Internals of a client of the same copy of the package. */
 interface Inner {
-  [access](): { readonly options?: { readonly protocolVersion?: unknown } | undefined }
+  [access](): {
+    readonly options?: { readonly protocolVersion?: unknown } | undefined
+    readonly states?: Pick<TracingClient, 'closed'> | undefined
+  }
 }
 
 // Undefined when it throws, because that must not affect a publish.

@@ -16,6 +16,7 @@ import type {
 } from '../client/options/index.js'
 import { silent } from '../common/abort.js'
 import { asyncDisposeSymbol } from '../common/dispose.js'
+import { ownListener } from '../common/emitter.js'
 import { MqttError } from '../errors.js'
 import { ChangeWatchers } from './change-watchers.js'
 import { after } from './codec.js'
@@ -173,7 +174,10 @@ class Latest<Template extends string, Value>
     this.#limit = limit
     this.#expire = expire
     this.#unlisten = [
-      client.on('disconnect', () => this.#handleDisconnect()),
+      client.on(
+        'disconnect',
+        ownListener(() => this.#handleDisconnect()),
+      ),
       client.on('connect', () => this.#handleConnect()),
     ]
     this.#tail = silent(this.#listen())

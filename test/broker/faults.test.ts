@@ -154,6 +154,18 @@ it('delay of CONNACK holds up what follows it, also where there are no faults an
   ])
 })
 
+it('delay of CONNECT: of what was sent behind it, nothing is taken that came after a goodbye', async () => {
+  const taken: string[] = []
+  await play('a> C:a Q D P:t=x; +99; a_; +1; a< K:0 R; a.', 5, {
+    faults: [{ ...into('delay', 'connect'), delay: 100 }],
+    intercept: (direction, { type }) => {
+      if (direction === 'in') taken.push(type)
+      return undefined
+    },
+  })
+  expect(taken).toEqual(['connect', 'pingreq', 'disconnect'])
+})
+
 it.each([
   ['publish', 0x97, 'P1:1:t=x'],
   ['subscribe', 0x97, 'S:1:t:0'],

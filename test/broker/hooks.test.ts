@@ -1,8 +1,18 @@
 /** Hooks of the broker in memory: they allow, refuse, change and swallow, and fail closed. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { BrokerEvents, BrokerHooks, MemoryBrokerOptions } from '../../src/testing/index.js'
+import { memoryPair } from '../../src/transport/memory.js'
 import type { PacketInput } from '../../src/wire/index.js'
-import { bytes, durable, hexOfCode, joined, text, type World, world } from './raw-client.js'
+import {
+  bytes,
+  durable,
+  hexOfCode,
+  joined,
+  RawClient,
+  text,
+  type World,
+  world,
+} from './raw-client.js'
 import { play, said } from './scenes.js'
 
 beforeEach(() => void vi.spyOn(console, 'error').mockImplementation(() => undefined))
@@ -349,7 +359,7 @@ describe('while a hook thinks', () => {
     expect(await said(next, 'Q')).toBe('R')
   })
 
-  it('the keep alive does not run', async () => {
+  it('the keep alive does not run, and begins again with the verdict', async () => {
     const { join, clock, broker, allow } = slow()
     const client = await join('a', { keepAlive: 1 })
     await said(client, 'P1:1:t=x')
@@ -357,8 +367,30 @@ describe('while a hook thinks', () => {
     expect([client.ended, broker.violations]).toEqual([undefined, []])
     await allow()
     expect(await said(client)).toBe('PA:1:n')
-    await clock.advance(1600)
+    await clock.advance(1400)
+    expect(client.ended).toBeUndefined()
+    await clock.advance(200)
     expect(client.goodbye).toBe(0x8d)
+  })
+
+  it('a client that sends more than 64 KiB meanwhile is not read until most of it is done', async () => {
+    const { broker, clock, allow } = slow()
+    const [near, far] = memoryPair({
+      schedule: (callback, delay) => clock.setTimer(callback, delay),
+    })
+    const calls: string[] = []
+    const pausing = { pause: () => calls.push('pause'), resume: () => calls.push('resume') }
+    broker.accept(Object.assign(far, pausing))
+    const client = new RawClient(clock, near, 5)
+    await client.connect()
+    const seen: string[] = []
+    for (let i = 0; i < 6; i++) {
+      await client.publish('t', 'x'.repeat(20_000))
+      seen.push(calls.join())
+    }
+    expect(seen).toEqual(['', '', '', '', 'pause', 'pause'])
+    for (let i = 0; i < 6; i++) await allow()
+    expect([calls, broker.accepted.length]).toEqual([['pause', 'resume'], 6])
   })
 
   it('what waits is bounded: 0x97', async () => {

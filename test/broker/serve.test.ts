@@ -1,10 +1,10 @@
 /** The broker in memory on real sockets: listeners by one call, what closing frees, and bytes over TCP and WebSocket (sections 4.2 and 6). */
 import { once } from 'node:events'
 import { existsSync, mkdtempSync } from 'node:fs'
-import { createServer, connect as dialSocket } from 'node:net'
+import { createServer, connect as dialSocket, Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import WebSocket from 'ws'
 import { connect } from '../../src/client/node.js'
 import { MemoryBroker as PortableBroker } from '../../src/testing/index.js'
@@ -22,6 +22,7 @@ function broker(...options: ConstructorParameters<typeof MemoryBroker>): MemoryB
 }
 
 afterEach(async () => {
+  vi.restoreAllMocks()
   for (const each of opened.splice(0).reverse()) await each.close()
 })
 
@@ -114,6 +115,14 @@ describe('serve', () => {
       ports.push(served.tcp?.port ?? 0, (await made.serve({ ws: 0 })).ws?.port ?? 0)
     }
     expect(await Promise.all(ports.map(isFree))).toEqual([true, true])
+  })
+
+  it('says the port also where the URL needs none', async () => {
+    const address = vi.spyOn(Server.prototype, 'address')
+    for (const [port, tls] of [[80], [443, {}]] as const) {
+      address.mockReturnValue({ address: '127.0.0.1', family: 'IPv4', port })
+      expect((await broker().serve({ ws: { port: 0, tls } })).ws?.port).toBe(port)
+    }
   })
 
   it('opens nothing when one of them cannot be opened', async () => {

@@ -72,7 +72,8 @@ function reportEnd(parts: ClientInternals, error: MqttError): void {
   const reads = [...subscriptions.consumers].some(
     ({ attended, readers }) => attended && readers.handler === undefined,
   )
-  if (states.watched || states.awaits || reads || endings.some((type) => events.has(type))) return
+  if (states.watched || states.awaits || reads || endings.some((type) => events.isHeard(type)))
+    return
   parts.report('MQWIRE_NOT_CONNECTED', 'the client has ended', error)
 }
 

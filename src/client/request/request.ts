@@ -14,6 +14,7 @@ import {
   onAbort,
   rejected,
 } from '../../common/abort.js'
+import { ownListener } from '../../common/emitter.js'
 import { closedError, withOutcome } from '../../common/outcome.js'
 import {
   assertLast,
@@ -135,7 +136,10 @@ export class Requests {
     this.#id = Array.from(this.#random(20), (byte) => (byte & 15).toString(16)).join('')
     client.on('connect', () => this.#pump())
     // A disconnecting client delivers no more answers.
-    client.on('state', ({ state }) => state === 'disconnecting' && this.#failAll())
+    client.on(
+      'state',
+      ownListener(({ state }) => state === 'disconnecting' && this.#failAll()),
+    )
     client.closed.then((error) => this.#failAll(error))
   }
 

@@ -6,6 +6,7 @@
  * that another reader of this client uses is never unsubscribed.
  */
 import { deferred, silent, within } from '../../common/abort.js'
+import { ownListener } from '../../common/emitter.js'
 import { closedError } from '../../common/outcome.js'
 import { MqttError } from '../../errors.js'
 import type { ClientAccess, LeavingShare, ShareBook, ShareReader } from '../access.js'
@@ -212,9 +213,12 @@ export class GroupMembership {
         if (!share.takers.has(reader)) this.#forget()
       }),
       // Idle time before a disconnect does not count.
-      client.on('disconnect', () => {
-        this.moves += 1
-      }),
+      client.on(
+        'disconnect',
+        ownListener(() => {
+          this.moves += 1
+        }),
+      ),
     ]
     client.closed.then(() => {
       this.#closed = true

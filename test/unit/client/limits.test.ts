@@ -104,6 +104,7 @@ describe('a PUBLISH over maximumPacketSize', () => {
       publish('b', big, 2, { dup: true }),
     )
     expect(world.seen('drop')).toHaveLength(1)
+    expect(world.client.stats()).toMatchObject({ received: 2, tooLarge: 1, duplicates: 1 })
     takenTexts(subscription)
     await world.settle()
     expect(acks(world)).toEqual(['puback 1', 'puback 2'])

@@ -234,7 +234,7 @@ describe('ending', () => {
     expect(await world.outcome(handling.done)).toMatchObject(fulfilled)
   })
 
-  it('detach() while a message waits for its retry: it is not handled here again', async () => {
+  it('detach() while a message waits for its retry: it is not handled here again, and done fulfils', async () => {
     const world = await agreed({ keepAlive: false })
     const { calls, handler } = failing()
     const handling = await listen(world, handler)
@@ -242,6 +242,7 @@ describe('ending', () => {
     handling.detach()
     await world.clock.advance(60_000)
     expect([calls, await next(world)]).toEqual([['x'], ['x']])
+    expect(await world.outcome(handling.done)).toMatchObject(fulfilled)
   })
 
   it('until and async dispose', async () => {

@@ -1,6 +1,8 @@
 /** Faults of the program are loud; what data and the network cause is silenced, and reported where nobody listens. */
 import { describe, expect, it } from 'vitest'
 import type { MqttError } from '../../../src/errors.js'
+import { tracing } from '../../../src/tracing/index.js'
+import { channel, text } from '../../../src/typed/index.js'
 import type { Properties } from '../../../src/wire/packets.js'
 import { publish, quiet } from './incoming.js'
 import { logger, Unheard } from './reporting.js'
@@ -267,6 +269,16 @@ describe('a client that ends because of another one of its name', () => {
 
   it.each<[string, (world: Unheard) => unknown, boolean]>([
     ['a handler', ({ client }) => client.listen('a', callback), true],
+    [
+      'a request that is over',
+      ({ client, clock }) => {
+        quiet(client.request('a', 'x', { timeout: 1000 }))
+        return clock.advance(2000)
+      },
+      true,
+    ],
+    ['spans', ({ client }) => tracing(client), true],
+    ['values that are kept', ({ client }) => channel('a/{id}', text()).on(client).latest(), true],
     ['a listener', ({ client }) => client.on('disconnect', callback), false],
     ['closed', ({ client }) => client.closed, false],
     ['a loop', ({ client }) => quiet(client.subscription('a').next()), false],

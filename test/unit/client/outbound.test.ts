@@ -168,8 +168,11 @@ const complain = (reasonCode: number) =>
 
 it.each([
   [0x93, 5, 1],
+  [0x94, 5, 1],
   [0x95, 5, 1],
   [0x95, 5, 2],
+  [0x9a, 5, 1],
+  [0x9b, 5, 1],
   // These name what is wrong with a packet, and it was the only one without an answer.
   [0x81, 1, 1],
   [0x82, 1, 1],

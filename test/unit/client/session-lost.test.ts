@@ -348,11 +348,14 @@ describe('the session expires while there is no connection', () => {
     expect(world.seen('sessionlost')).toEqual([])
   })
 
-  it('4,294,967,295 is for ever: not even 50 days of attempts that fail end it', async () => {
+  it('4,294,967,295 is for ever: neither 50 days of attempts that fail end it, nor a clock that is then set as many seconds on', async () => {
     const world = await patient(4_294_967_295)
     await lose(world)
     world.answer = () => undefined
     await world.clock.advance(50 * days)
+    expect(world.seen('sessionlost')).toEqual([])
+    world.clock.jump(4_294_967_295_000)
+    await world.settle()
     expect(world.seen('sessionlost')).toEqual([])
   })
 

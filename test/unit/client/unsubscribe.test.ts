@@ -100,6 +100,19 @@ it('what a reader has not read yet can still be read after UNSUBACK', async () =
   expect(acks(world)).toEqual(pubacks(1, 3))
 })
 
+it('what a reader leaves behind after UNSUBACK is for no later subscription: it is acknowledged, with an event each', async () => {
+  const world = await agreed()
+  const subscription = await subscribe(world, 'a', { qos: 1 })
+  quiet(loop(subscription, () => gate().promise))
+  await world.send(...series('a', 3))
+  await settled(world, subscription.unsubscribe())
+  expect(acks(world)).toEqual([])
+  subscription.detach()
+  await world.settle()
+  expect(acks(world)).toEqual(pubacks(1, 3))
+  expect(world.seen('unclaimed').map(({ message }) => message.text())).toEqual(['1', '2', '3'])
+})
+
 it('nobody reads: what waits is acknowledged and counted at UNSUBACK', async () => {
   const world = await agreed()
   const dropped: string[] = []

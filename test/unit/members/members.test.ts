@@ -8,7 +8,7 @@ import { asMqttError, membersError } from '../../../src/members/failure.js'
 import { type Time, timeOf } from '../../../src/members/member.js'
 import { fnv1a, weight } from '../../../src/members/router.js'
 import { type Call, TopicOwners } from '../../../src/members/topic-owners.js'
-import { WaitingRoom } from '../../../src/members/waiting.js'
+import { Gate, type Patience, WaitingRoom } from '../../../src/members/waiting.js'
 import { poolOf } from '../../../src/pool/publisher-pool.js'
 import { VirtualWorld } from '../../../src/testing/virtual-world.js'
 
@@ -268,4 +268,24 @@ it('a call that throws rejects, and those behind it go on', async () => {
   expect(await owners.run('t', second)).toBe('sent')
   await expect(first).rejects.toThrow('no promise')
   expect(owners.size).toBe(0)
+})
+
+it('a publish that is aborted while those before it are released is not made, and counted out once', async () => {
+  const room = new WaitingRoom()
+  const gate = new Gate(room)
+  const abort = new AbortController()
+  const patience = ({ signal }: AbortController): Patience => ({
+    size: 1,
+    watch: (end) => onAbort(signal, () => end(aborted(signal))),
+  })
+  const made: string[] = []
+  const first = gate.run(async () => {
+    made.push('first')
+    abort.abort()
+  }, patience(new AbortController()))
+  const second = gate.run(async () => made.push('second'), patience(abort))
+  gate.open()
+  await expect(second).rejects.toMatchObject({ code: 'ERR_ABORTED' })
+  await first
+  expect([made, room.size]).toEqual([['first'], 0])
 })

@@ -13,6 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
+import { Server } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { crc32c } from '../../../src/store/base/checksum.js'
@@ -87,6 +88,7 @@ vi.mock('node:fs/promises', async (original) => {
 })
 
 afterEach(() => {
+  vi.restoreAllMocks()
   faultAt = () => undefined
   dead = false
   free = undefined
@@ -549,12 +551,14 @@ describe('the lock', () => {
     }
   })
 
-  it('is not taken by one that has looked a while ago', async () => {
+  it('is not taken by one that has looked a while ago, which leaves no file and no open socket', async () => {
     const place = folderWith('mqwire.lock-8')
     const release = await lockFolder(place)
     seenBefore = ['mqwire.lock-3']
+    const listen = vi.spyOn(Server.prototype, 'listen')
     await expect(lockFolder(place)).rejects.toMatchObject({ code: 'ELOCKED' })
     expect(readdirSync(place)).toEqual(['mqwire.lock-9'])
+    expect(listen.mock.contexts.map((each) => (each as Server).listening)).toEqual([false])
     await release()
   })
 
@@ -565,6 +569,22 @@ describe('the lock', () => {
     await store.close()
     await (await fileStore(place)).close()
   })
+})
+
+it('an opening that a full disk stops, and the reserve lets through, does not put off the next compaction', async () => {
+  const place = newPlace()
+  const value = new Uint8Array(500_000)
+  const keys = numbersFrom(0, 6).map((number) => `k${number}`)
+  const before = await fileStore(place, { durability: 'os' })
+  for (const key of keys) await before.batch([put(key, value)])
+  await before.close()
+  faultAt = (_step, number) => (number === 1 ? { code: 'ENOSPC' } : undefined)
+  steps.length = 0
+  const store = await fileStore(place, { durability: 'os' })
+  expect(steps[0]?.name).toBe('datasync')
+  for (const key of [...keys, ...keys]) await store.batch([put(key, value)])
+  await store.close()
+  expect(statSync(logOf(place)).size).toBeLessThan(7_000_000)
 })
 
 it.each(['moved', 'deleted'])(

@@ -338,6 +338,7 @@ describe('a cut', () => {
           message: expect.stringContaining('meter'),
         }),
       )
+      expect(() => world.cut(7 as never)).toThrow('clientId must be a string')
       expect(() => world.cut('meter', { silent: true } as never)).toThrow(
         expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
       )

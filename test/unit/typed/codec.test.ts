@@ -6,7 +6,7 @@ import { z } from 'zod'
 import type { Message } from '../../../src/client/options/index.js'
 import { MqttError } from '../../../src/errors.js'
 import * as mq from '../../../src/typed/index.js'
-import { decoded } from '../../../src/typed/payload.js'
+import { decoded, encoded } from '../../../src/typed/payload.js'
 import { eventually } from '../../real/waiting.js'
 import { pause } from '../../support/pausing.js'
 import { all, brokerOf, clientOn, coded, pair, schemaOf } from './rig.js'
@@ -317,6 +317,17 @@ describe('a payload that is none', () => {
     const refuse = (): void =>
       expect(() => decoded(codec, message)).toThrow(coded(bad, { fault: 'remote' }))
     expect(limitsSet(refuse)).toBe(limitsSet(() => new MqttError('ERR_INVALID_PAYLOAD')))
+  })
+
+  it('as the codec itself says: an ERR_INVALID_PAYLOAD is passed on, with the fault of the peer that sent the payload', () => {
+    const issues = [{ message: 'unknown unit' }]
+    const refuse = (): never => {
+      throw new MqttError(bad, 'no such unit', { issues })
+    }
+    const refusing = mq.codec<string>({ encode: refuse, decode: refuse })
+    const message = { payload: bytesOf('x'), properties: {} } as Message
+    expect(() => encoded(refusing, 'x')).toThrow(coded(bad, { message: 'no such unit', issues }))
+    expect(() => decoded(refusing, message)).toThrow(coded(bad, { fault: 'remote', issues }))
   })
 })
 

@@ -276,6 +276,17 @@ describe('frames', () => {
     }
   })
 
+  it('that were kept are not copied again', () => {
+    const frames = new WasmFrames(instantiate(), setting, never)
+    frames.push(many(4))
+    expect(frames.next()).toBe(true)
+    frames.keep()
+    expect(frames.next()).toBe(true)
+    const { bytes } = frames
+    frames.keep()
+    expect([frames.next(), frames.bytes === bytes, walk(frames)]).toEqual([true, true, 1])
+  })
+
   it('are over when another connection reads into the window in their midst', () => {
     const memory = instantiate()
     const one = new WasmFrames(memory, setting, always)

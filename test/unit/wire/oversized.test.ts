@@ -71,6 +71,27 @@ describe('a PUBLISH over the limit', () => {
     },
   )
 
+  it('with exactly the limit before its payload is shown; with one byte more it is refused', () => {
+    const bytes = publish({ topic: 't'.repeat(100), qos: 1, packetId: 1, payload })
+    const head = bytes.length - payload.length
+    for (const size of [1, 100, 10_000]) {
+      expect(walk(skipping(head), cut(bytes, size)).seen).toHaveLength(1)
+      const error = thrown(() => walk(skipping(head - 1), cut(bytes, size)))
+      expect(error).toMatchObject({ kind: 'too-large' })
+    }
+  })
+
+  it('that begins behind a large packet is not read into the payload of that one', () => {
+    const large = publish({ payload: new Uint8Array(20_000) })
+    const framer = skipping(30_000)
+    framer.push(large.subarray(0, 10_000))
+    expect([framer.next(), framer.room?.length]).toEqual([false, large.length - 10_000])
+    const next = publish({ payload: new Uint8Array(50_000) }).subarray(0, 100)
+    framer.push(Buffer.concat([large.subarray(10_000), next]))
+    expect([framer.next(), framer.next(), framer.pending]).toEqual([true, false, 100])
+    expect(framer.room).toBeUndefined()
+  })
+
   it('takes no more memory than what stands before its payload, whatever its size and however it comes', () => {
     const head = publish({ qos: 1, packetId: 1, properties, payload: new Uint8Array(2) })
     const bytes = Uint8Array.from(Buffer.from(`32${varint(200_000_000)}`, 'hex'))
@@ -111,7 +132,7 @@ describe('a PUBLISH over the limit', () => {
     }
   })
 
-  it('whose contents break a rule is an error once it has come in', () => {
+  it('whose contents break a rule is an error once it has come in, whatever the limit', () => {
     const bytes = publish({ topic: 'abc', payload })
     bytes[5] = 0xff
     for (const size of [1, 100, 10_000]) {
@@ -119,6 +140,8 @@ describe('a PUBLISH over the limit', () => {
         kind: 'malformed',
       })
     }
+    const nameless = Uint8Array.of(0x30, 3, 0, 0, 1)
+    expect(thrown(() => walk(skipping(4, 4), [nameless]))).toMatchObject({ kind: 'protocol' })
   })
 })
 

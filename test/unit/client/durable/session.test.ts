@@ -11,7 +11,7 @@ import { groupOf } from '../../../../src/group/broker-group.js'
 import { poolOf } from '../../../../src/pool/publisher-pool.js'
 import { crc32c } from '../../../../src/store/base/checksum.js'
 import { memoryStore, type StoreOperation, sealRecord } from '../../../../src/store/index.js'
-import { quiet } from '../incoming.js'
+import { gate, quiet } from '../incoming.js'
 import { Device, fail, interrupted, outcome, settled, url } from './rig.js'
 
 const numbers = (count: number): string[] => Array.from({ length: count }, (_, at) => String(at))
@@ -351,6 +351,26 @@ describe('incoming messages', () => {
     expect(device.keys('i')).toHaveLength(1)
     await device.pass(100_000)
     expect(device.keys('i')).toEqual([])
+  })
+
+  it('at QoS 0 wait for no write of the store, except behind those that do', async () => {
+    const device = await Device.opened()
+    const peer = await device.peer('other')
+    const { client } = await device.start()
+    const slow = gate()
+    device.map.afterBatch = () => slow.promise
+    void client.publish('out/1', 'one', { qos: 1 })
+    await settled()
+    await peer.publish('in/1', 'first')
+    await settled()
+    expect(device.texts).toEqual(['first'])
+    await peer.publish('in/1', 'second', { qos: 1 })
+    await peer.publish('in/1', 'third')
+    await settled()
+    expect(device.texts).toEqual(['first'])
+    slow.open()
+    await settled()
+    expect(device.texts).toEqual(['first', 'second', 'third'])
   })
 
   it('of a lost session are forgotten before the new one can bring any', async () => {
