@@ -6,20 +6,34 @@
  */
 import { verdict } from './statistics.js'
 
+/** A limit whose rounds lie further apart is shown, and not judged. */
+const mostSpread = 0.2
+
 /** One row from its specification and what was measured. */
 export function rowOf(part, name, spec, measured) {
-  const { target, atLeast, atMost, stretch, unit = '×' } = spec
-  const { ratio, mqwire, peer, peerName, figures, processor, note } = measured
+  const { target, atLeast, atMost, leastShare, stretch, unit = '×' } = spec
+  const { ratio, mqwire, peer, peerName, figures, processor, note, limit } = measured
+  // A limit that is not steady says nothing.
+  const isSteady = limit === undefined || limit.spread <= mostSpread
+  const judged =
+    leastShare === undefined
+      ? [ratio, { atLeast, atMost }]
+      : [limit?.share, { atLeast: leastShare }]
   const row = {
     name,
     part,
     target,
     ratio,
-    verdict: target === undefined ? undefined : verdict(ratio, { atLeast, atMost }),
+    verdict:
+      target === undefined || (leastShare !== undefined && !isSteady)
+        ? undefined
+        : verdict(...judged),
   }
   return {
     ...row,
     unit,
+    spread: measured.spread,
+    limit,
     lessIsBetter: atMost !== undefined || spec.lessIsBetter === true,
     stretch,
     mqwire,
@@ -72,7 +86,10 @@ export function lineOf(row) {
   const cells = [
     row.name,
     row.target ?? '–',
-    measured,
+    row.spread === undefined ? measured : `${measured} ± ${figure(row.spread * 50, '%')}`,
+    row.limit === undefined
+      ? '–'
+      : `${figure(row.limit.share * 100, '%')} ± ${figure(row.limit.spread * 50, '%')} of a ${row.limit.of}`,
     row.verdict ?? '–',
     sideOf(row, 'mqwire'),
     `${sideOf(row, 'peer')}${row.peerName ? ` (${row.peerName})` : ''}`,
@@ -83,7 +100,7 @@ export function lineOf(row) {
 
 /** The head of the table. */
 export const tableHead =
-  '| row | target | measured | verdict | mqwire | peer | CPU a message, mqwire ÷ peer |\n| --- | --- | ---: | --- | ---: | ---: | ---: |'
+  '| row | target | to the peer | to the limit | verdict | mqwire | peer | CPU a message, mqwire ÷ peer |\n| --- | --- | ---: | ---: | --- | ---: | ---: | ---: |'
 
 /** The whole table. */
 export function tableOf(rows) {
@@ -103,7 +120,7 @@ function listOf(rows, empty) {
   return rows
     .map(
       (row) =>
-        `- ${row.name}: ${figure(row.ratio, row.unit)}${row.target === undefined ? '' : `, target ${row.target}`}`,
+        `- ${row.name}: ${figure(row.ratio, row.unit)}${row.limit === undefined ? '' : `, ${figure(row.limit.share * 100, '%')} of a ${row.limit.of}`}${row.target === undefined ? '' : `, target ${row.target}`}`,
     )
     .join('\n')
 }
@@ -127,7 +144,7 @@ export function documentOf({ machine, peers, rows, skipped, failed, date }) {
   const sections = [
     '# Results of `npm run bench`',
     `Written by \`npm run bench -- --write\` on ${date}: ${machine}. ${peers}`,
-    'Each row is one run with its peer in turns; medians of the rounds. Differences under 10 % (30 % for sockets) are noise. Figures of another machine differ, ratios less so.',
+    'Each row is one run with its peer in turns; medians of the rounds, ± half the distance of their quartiles. The limit is the same bytes moved by a bare socket in the same run. Differences under 10 % (30 % for sockets) are noise. Figures of another machine differ, ratios less so.',
     'What an application does in the rows of receiving is to add up the length of topic and payload (`message.payloadLength`); rows that take the payload, as an array or as text, or read its bytes, say so.',
     `**${met.length} of ${withTarget.length} rows are met.**`,
     `## Missed\n\n${listOf(missed, 'None.')}`,

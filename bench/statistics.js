@@ -15,6 +15,11 @@ export function quantile(values, share) {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]
 }
 
+/** How far values lie apart, as a share of their median: the distance of the quartiles. */
+export function spread(values) {
+  return (quantile(values, 0.75) - quantile(values, 0.25)) / median(values)
+}
+
 /**
  * Whether a figure is on the right side of its limit. A figure that is no number never is.
  * @param {number} figure

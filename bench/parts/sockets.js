@@ -2,19 +2,30 @@
  * The rows of sockets: one connection to a peer that is not the limit, in a process of its own for each pair, MQTT.js and mqwire in turns.
  */
 import { profileProgram, runProgram } from '../child.js'
-import { median } from '../statistics.js'
+import { median, spread } from '../statistics.js'
 
 /** Rounds and their length, by thoroughness. */
 export function effort(quick) {
-  return quick ? { rounds: 3, seconds: 0.25 } : { rounds: 7, seconds: 0.4 }
+  return quick ? { rounds: 3, seconds: 0.25 } : { rounds: 9, seconds: 0.4 }
 }
 
-/** Ratio and figures of the results of `alternate`: messages per second, and microseconds of processor time a message. */
-export function compared({ mqwire, 'MQTT.js': peer }, name = 'MQTT.js') {
+/**
+ * Ratio and figures of the results of `alternate`: messages per second, and microseconds of processor time a message. With a bare socket among the
+ * candidates, also the share of its rate.
+ */
+export function compared({ mqwire, 'MQTT.js': peer, 'bare socket': bare }, name = 'MQTT.js') {
   const middle = (results, key) => median(results.map((result) => result[key]))
   const processor = (results) => median(results.map(({ user, system }) => user + system))
   return {
     ratio: middle(mqwire, 'rate') / middle(peer, 'rate'),
+    spread: spread(mqwire.map(({ rate }, round) => rate / peer[round].rate)),
+    ...(bare && {
+      limit: {
+        of: 'bare socket',
+        share: middle(mqwire, 'rate') / middle(bare, 'rate'),
+        spread: spread(mqwire.map(({ rate }, round) => rate / bare[round].rate)),
+      },
+    }),
     mqwire: middle(mqwire, 'rate'),
     peer: middle(peer, 'rate'),
     peerName: name,
@@ -31,13 +42,13 @@ export function compared({ mqwire, 'MQTT.js': peer }, name = 'MQTT.js') {
 const alone = (program, settings) => async (port) =>
   profileProgram(program, { port, ...settings, only: 'mqwire', rounds: 5, seconds: 0.4 })
 
-const receiving = (settings, target, name, basic) => ({
-  part: 'receive',
+const against = (part, program) => (settings, target, name, basic) => ({
+  part,
   basic,
   rows: { [name]: target },
-  profile: async ({ peer }) => alone('receive.js', settings)((await peer()).port),
+  profile: async ({ peer }) => alone(program, settings)((await peer()).port),
   async run({ peer, quick }) {
-    const { results } = await runProgram('receive.js', {
+    const { results } = await runProgram(program, {
       port: (await peer()).port,
       ...effort(quick),
       ...settings,
@@ -45,23 +56,26 @@ const receiving = (settings, target, name, basic) => ({
     return { [name]: compared(results) }
   },
 })
+const receiving = against('receive', 'receive.js')
+const sending = against('send', 'send.js')
 
-const sending = (settings, target, name, basic) => ({
-  part: 'send',
-  basic,
+/** The same over TLS: the peer in Node, with a certificate of its own. */
+const overTls = (program, settings, target, name) => ({
+  part: 'tls',
+  lacks: ({ has }) => (has.openssl ? undefined : 'openssl not found'),
   rows: { [name]: target },
-  profile: async ({ peer }) => alone('send.js', settings)((await peer()).port),
-  async run({ peer, quick }) {
-    const { results } = await runProgram('send.js', {
-      port: (await peer()).port,
-      ...effort(quick),
-      ...settings,
-    })
+  async run({ tlsPeer, quick }) {
+    const { port, ca } = await tlsPeer()
+    const { results } = await runProgram(program, { port, ca, ...effort(quick), ...settings })
     return { [name]: compared(results) }
   },
 })
 
 const target = (atLeast, stretch) => ({ target: `≥ ${atLeast}×`, atLeast, stretch })
+const ofBare = (leastShare) => ({
+  target: `≥ ${leastShare * 100} % of a bare socket`,
+  leastShare,
+})
 const informative = {}
 
 const idleNames = {
@@ -113,13 +127,13 @@ export const sockets = [
   receiving({ mode: 'owned' }, target(7, 9), 'receive QoS 0, for await, owned', true),
   receiving({ mode: 'borrowed' }, target(10, 14), 'receive QoS 0, for await, borrowed', true),
   receiving({ mode: 'batches' }, target(9), 'receive QoS 0, batches'),
-  receiving({ mode: 'listen' }, target(25, 35), 'receive QoS 0, listen, borrowed', true),
+  receiving({ mode: 'listen', bare: true }, ofBare(0.5), 'receive QoS 0, listen, borrowed', true),
   receiving({ mode: 'owned', qos: 1 }, target(11, 15), 'receive QoS 1, for await, owned', true),
   receiving({ mode: 'borrowed', qos: 1 }, target(15, 22), 'receive QoS 1, for await, borrowed'),
-  receiving({ mode: 'listen', qos: 1 }, target(25, 40), 'receive QoS 1, listen, borrowed'),
+  receiving({ mode: 'listen', qos: 1 }, target(20), 'receive QoS 1, listen, borrowed'),
   receiving(
-    { mode: 'owned', size: 65_536, first: 100 },
-    target(3),
+    { mode: 'owned', size: 65_536, first: 100, bare: true },
+    ofBare(0.8),
     'receive QoS 0, for await, owned, 64 KiB',
   ),
   receiving(
@@ -162,10 +176,39 @@ export const sockets = [
     informative,
     'receive QoS 1, for await, owned, Receive Maximum 256 (the default)',
   ),
-  sending({ mode: 'posted' }, target(15, 25), 'send QoS 0, flow-controlled, not awaited', true),
-  sending({ mode: 'awaited' }, target(10, 20), 'send QoS 0, each awaited', true),
-  sending({ mode: 'window', window: 1000 }, target(12, 24), 'send QoS 1, 1,000 at a time', true),
+  sending(
+    { mode: 'posted', bare: true },
+    ofBare(0.5),
+    'send QoS 0, flow-controlled, not awaited',
+    true,
+  ),
+  sending({ mode: 'awaited' }, target(12), 'send QoS 0, each awaited', true),
+  sending({ mode: 'window', window: 1000 }, target(15), 'send QoS 1, 1,000 at a time', true),
   sending({ mode: 'window', window: 8 }, informative, 'send QoS 1, 8 at a time, to the peer'),
   sending({ mode: 'window', window: 1 }, informative, 'send QoS 1, one at a time, to the peer'),
+  overTls(
+    'receive.js',
+    { mode: 'owned', bare: true },
+    ofBare(0.8),
+    'receive QoS 0 over TLS, for await, owned',
+  ),
+  overTls(
+    'receive.js',
+    { mode: 'listen', bare: true },
+    ofBare(0.8),
+    'receive QoS 0 over TLS, listen, borrowed',
+  ),
+  overTls(
+    'send.js',
+    { mode: 'posted', bare: true },
+    ofBare(0.8),
+    'send QoS 0 over TLS, flow-controlled, not awaited',
+  ),
+  overTls(
+    'send.js',
+    { mode: 'window', window: 1000 },
+    informative,
+    'send QoS 1 over TLS, 1,000 at a time',
+  ),
   idle,
 ]

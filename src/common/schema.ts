@@ -75,7 +75,7 @@ export function quoted(given: string): string {
 
 /** Names in other clients, and what to use here. */
 const former = {
-  option: `tls headers protocols socket transport:the endpoint, as { url, tls }
+  option: `tls headers protocols socket transport:the endpoint, as { url, * }
 ca cert key pfx:tls of the endpoint
 rejectUnauthorized:tls.insecure of the endpoint
 host hostname path port protocol servers:the URL

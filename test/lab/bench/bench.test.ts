@@ -67,17 +67,27 @@ it('nanoseconds an operation, of what was really done; one slow round does not m
 
 it('the report names what is missed, what is slower than a peer, and what was not measured', () => {
   const limits = { target: '≥ 7×', atLeast: 7 }
+  const limitedTo = { target: '≥ 50 %', leastShare: 0.5 }
   const measured = { ratio: 8, mqwire: 800, peer: 100, peerName: 'MQTT.js', figures: 'msgs/s' }
   const rows = [
     rowOf('receive', 'fast', limits, measured),
     rowOf('receive', 'slow', limits, { ...measured, ratio: 0.5, mqwire: 50 }),
     rowOf('receive', 'known', {}, measured),
+    ...[0.2, 0.3].map((spread) =>
+      rowOf('receive', `below the limit ${spread}`, limitedTo, {
+        ...measured,
+        limit: { of: 'bare socket', share: 0.4, spread },
+      }),
+    ),
   ]
   const skipped = [{ name: 'native', reason: 'cargo not found' }]
   const about = { machine: 'two processors', peers: 'C', failed: [], date: '2026-01-01' }
   const text = documentOf({ ...about, rows, skipped })
-  expect(text).toContain('1 of 2 rows are met')
-  expect(text).toMatch(/## Missed\n\n- slow: 0\.5×, target ≥ 7×\n/)
+  expect(text).toContain('1 of 4 rows are met')
+  // A limit that is not steady is not judged.
+  expect(text).toMatch(
+    /## Missed\n\n- slow: 0\.5×, target ≥ 7×\n- below the limit 0\.2: 8×, 40 % of a bare socket, target ≥ 50 %\n\n/,
+  )
   expect(text).toMatch(/## Slower than a peer\n\n- slow/)
   expect(text).toContain('- native: cargo not found')
 })
@@ -129,13 +139,16 @@ it.each([
 )
 
 it('no row is measured twice, and each target has a limit', () => {
-  type Limits = { readonly target?: string; readonly atLeast?: number; readonly atMost?: number }
+  type Limits = { readonly target?: string } & Record<string, number>
   const rows = (measurements as { readonly rows: Record<string, Limits> }[]).flatMap(
     (measurement) => Object.entries(measurement.rows),
   )
   expect(new Set(rows.map(([name]) => name)).size).toBe(rows.length)
-  for (const [name, { target, atLeast, atMost }] of rows)
-    expect([name, target !== undefined]).toEqual([name, (atLeast ?? atMost) !== undefined])
+  for (const [name, { target, atLeast, atMost, leastShare }] of rows)
+    expect([name, target !== undefined]).toEqual([
+      name,
+      (atLeast ?? atMost ?? leastShare) !== undefined,
+    ])
 })
 
 describe('the program', { timeout: 120_000 }, () => {

@@ -145,6 +145,8 @@ it.each<[option: string, nearest?: string]>([
   ['reconnectPeriod', 'reconnect'],
   ['clean', 'cleanStart'],
   ['rejectUnauthorized', 'tls.insecure of the endpoint'],
+  ['tls', 'the endpoint, as { url, tls }?'],
+  ['headers', 'the endpoint, as { url, headers }?'],
   ['host', 'the URL'],
   ['toString'],
   ['qos'],
