@@ -8,6 +8,7 @@
 
 import { onAbort } from './abort.js'
 import { disposeSymbol } from './dispose.js'
+import { isOwn, ownListener } from './own-listener.js'
 import { assertHandler, boolean, object, optional, signal as parseSignal } from './schema.js'
 import { SparseMap } from './sparse.js'
 
@@ -26,14 +27,6 @@ const listenerOptions = object<ListenerOptions>({
 })
 
 type Listener<T> = (event: T) => void
-
-const internal = /* @__PURE__ */ new WeakSet<object>()
-
-/** Marks a listener of the library: `isHeard` does not count it. */
-export function ownListener<T>(listener: Listener<T>): Listener<T> {
-  internal.add(listener)
-  return listener
-}
 
 /** The owner of an emitter. */
 export interface EmitterOwner {
@@ -79,7 +72,7 @@ export class Emitter<Events extends object> {
       listeners.get(entry)?.()
       listeners.delete(entry)
     }
-    if (internal.has(listener)) internal.add(entry)
+    if (isOwn(listener)) ownListener(entry)
     if (!signal?.aborted) listeners.set(entry, onAbort(signal, remove))
     this.#owner.handleListenerAdded?.()
     return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
@@ -92,7 +85,7 @@ export class Emitter<Events extends object> {
 
   /** True when the program has a listener. */
   isHeard(type: keyof Events): boolean {
-    return [...(this.#listeners.get(type)?.keys() ?? [])].some((entry) => !internal.has(entry))
+    return [...(this.#listeners.get(type)?.keys() ?? [])].some((entry) => !isOwn(entry))
   }
 
   /**

@@ -16,7 +16,7 @@ import type {
 } from '../client/options/index.js'
 import { silent } from '../common/abort.js'
 import { asyncDisposeSymbol } from '../common/dispose.js'
-import { ownListener } from '../common/emitter.js'
+import { ownListener } from '../common/own-listener.js'
 import { MqttError } from '../errors.js'
 import { ChangeWatchers } from './change-watchers.js'
 import { after } from './codec.js'

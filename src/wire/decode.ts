@@ -15,7 +15,7 @@ import { Framer } from './framer.js'
 import type { FrameSource } from './frames.js'
 import { givenOptions } from './given-fields.js'
 import type { Bytes, Packet, ProtocolVersion } from './packets.js'
-import { PublishView } from './publish.js'
+import { PublishView, packetWith } from './publish.js'
 import { TopicTable } from './topic-table.js'
 import { isObject } from './writer.js'
 
@@ -164,7 +164,7 @@ function decodePublish(framer: Framer): Packet {
   topics ??= new TopicTable()
   try {
     framer.read(view, topics)
-    return view.packet(copyOf(view))
+    return packetWith(view, copyOf(view))
   } finally {
     view.release()
   }

@@ -155,18 +155,9 @@ export class PublishView implements PropertyNotes {
       : this.record.name
   }
 
-  /** The packet as an object with copies of everything; `payload` is one of the payload. */
-  packet(payload: Bytes = new Uint8Array(this.payload())): PublishPacket {
-    return {
-      type: 'publish',
-      dup: this.dup,
-      qos: this.qos,
-      retain: this.retain,
-      topic: this.topic(),
-      packetId: this.packetId || undefined,
-      properties: this.properties(),
-      payload,
-    }
+  /** The packet as an object with copies of everything. */
+  packet(): PublishPacket {
+    return packetWith(this, new Uint8Array(this.payload()))
   }
 
   /** Decodes the properties; at each call. */
@@ -183,5 +174,19 @@ export class PublishView implements PropertyNotes {
   /** The payload as a view, not a copy. */
   payload(): Uint8Array {
     return this.apart ?? this.bytes.subarray(this.payloadStart, this.payloadEnd)
+  }
+}
+
+/** The packet in a view as an object, with this copy of its payload. */
+export function packetWith(view: PublishView, payload: Bytes): PublishPacket {
+  return {
+    type: 'publish',
+    dup: view.dup,
+    qos: view.qos,
+    retain: view.retain,
+    topic: view.topic(),
+    packetId: view.packetId || undefined,
+    properties: view.properties(),
+    payload,
   }
 }

@@ -14,8 +14,8 @@ import {
   onAbort,
   rejected,
 } from '../../common/abort.js'
-import { ownListener } from '../../common/emitter.js'
 import { closedError, withOutcome } from '../../common/outcome.js'
+import { ownListener } from '../../common/own-listener.js'
 import {
   assertLast,
   duration,

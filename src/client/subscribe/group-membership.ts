@@ -6,8 +6,8 @@
  * that another reader of this client uses is never unsubscribed.
  */
 import { deferred, silent, within } from '../../common/abort.js'
-import { ownListener } from '../../common/emitter.js'
 import { closedError } from '../../common/outcome.js'
+import { ownListener } from '../../common/own-listener.js'
 import { MqttError } from '../../errors.js'
 import type { ClientAccess, LeavingShare, ShareBook, ShareReader } from '../access.js'
 import type {
