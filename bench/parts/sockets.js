@@ -42,6 +42,8 @@ export function compared({ mqwire, 'MQTT.js': peer, 'bare socket': bare }, name 
 const alone = (program, settings) => async (port) =>
   profileProgram(program, { port, ...settings, only: 'mqwire', rounds: 5, seconds: 0.4 })
 
+const informative = {}
+
 const against = (part, program) => (settings, target, name, basic) => ({
   part,
   basic,
@@ -71,13 +73,27 @@ const overTls = (program, settings, target, name) => ({
   },
 })
 
+/** What people get who move to `mqwire/compat`: one program for MQTT.js, run with both. */
+const moving = (program, settings, name) =>
+  against('compat', program)({ ...settings, compat: true }, informative, name)
+
+const startName = "import 'mqwire' in Node: processor time"
+const start = {
+  part: 'start',
+  rows: { [startName]: { lessIsBetter: true } },
+  async run({ quick }) {
+    const { mqwire, 'MQTT.js': peer } = await runProgram('start.js', { rounds: quick ? 5 : 15 })
+    return {
+      [startName]: { ratio: mqwire / peer, mqwire, peer, peerName: 'MQTT.js', figures: 'ms' },
+    }
+  },
+}
+
 const target = (atLeast, stretch) => ({ target: `≥ ${atLeast}×`, atLeast, stretch })
 const ofBare = (leastShare) => ({
   target: `≥ ${leastShare * 100} % of a bare socket`,
   leastShare,
 })
-const informative = {}
-
 const idleNames = {
   time: '2,000 idle clients: time to connect',
   heap: '2,000 idle clients: heap each, KiB',
@@ -210,5 +226,13 @@ export const sockets = [
     informative,
     'send QoS 1 over TLS, 1,000 at a time',
   ),
+  moving('receive.js', {}, 'receive QoS 0, a program for MQTT.js with mqwire/compat'),
+  moving('receive.js', { qos: 1 }, 'receive QoS 1, a program for MQTT.js with mqwire/compat'),
+  moving(
+    'send.js',
+    { mode: 'window', window: 1000 },
+    'send QoS 1, 1,000 at a time, a program for MQTT.js with mqwire/compat',
+  ),
+  start,
   idle,
 ]

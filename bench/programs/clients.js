@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import mqttjs from 'mqtt'
 import { connect } from 'mqwire'
+import compat from 'mqwire/compat'
 
 let clients = 0
 
@@ -13,9 +14,9 @@ export function secured(file) {
   return file === undefined ? undefined : { ca: readFileSync(file) }
 }
 
-/** A connected MQTT.js client. */
-export async function openMqttJs(port, options = {}) {
-  const client = mqttjs.connect(`${options.ca ? 'mqtts' : 'mqtt'}://127.0.0.1:${port}`, {
+/** A connected MQTT.js client; with `mqwire/compat` as `library`, what stands in for it. */
+export async function openMqttJs(port, options = {}, library = mqttjs) {
+  const client = library.connect(`${options.ca ? 'mqtts' : 'mqtt'}://127.0.0.1:${port}`, {
     protocolVersion: 5,
     keepalive: 0,
     reconnectPeriod: 0,
@@ -25,6 +26,11 @@ export async function openMqttJs(port, options = {}) {
   client.on('error', () => undefined)
   await once(client, 'connect')
   return client
+}
+
+/** A connected client of `mqwire/compat`. */
+export function openCompat(port, options) {
+  return openMqttJs(port, options, compat)
 }
 
 /** A connected mqwire client. */

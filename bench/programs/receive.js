@@ -3,13 +3,13 @@
  *
  * Settings: `port`, `mode` (`owned`, `borrowed`, `batches`, `listen`, `listen-owned`), `qos`, `size`, `properties` (user properties of each message),
  * `read` (what is done with a payload, see `consumers.js`), `receiveMaximum`, `scanner` (`false`: the one in TypeScript), `ca` (the file of a certificate:
- * over TLS), `bare` (a bare socket as well), `only`, and those of `alternate`.
+ * over TLS), `bare` (a bare socket as well), `compat` (`mqwire/compat` runs the program for MQTT.js), `only`, and those of `alternate`.
  * Each application adds up topic and payload lengths: that is its work, and it is checked.
  */
 import { startPeer } from '../peers/index.js'
 import { consumers, mqttJsConsumer, unlessClosed } from '../workloads/consumers.js'
 import { receiveBare } from './bare.js'
-import { openMqttJs, openMqwire, secured } from './clients.js'
+import { openCompat, openMqttJs, openMqwire, secured } from './clients.js'
 import { alternate, finish, settings, timed } from './rounds.js'
 
 const {
@@ -22,6 +22,7 @@ const {
   scanner,
   ca,
   bare = false,
+  compat = false,
   only,
 } = settings
 const secure = secured(ca)
@@ -41,8 +42,20 @@ function check(count, work) {
     throw new Error(`${mode}: ${work} of ${wanted} bytes were counted`)
 }
 
+async function byMessageEvent(open, count) {
+  const client = await open(port, secure)
+  let work = 0
+  const time = await timed(async () => {
+    work = await mqttJsConsumer(client, wishOf(count))
+  })
+  check(count, work)
+  client.end(true)
+  return time
+}
+
 const candidates = {
   async mqwire(count) {
+    if (compat) return byMessageEvent(openCompat, count)
     const client = await openMqwire(port, {
       receiveMaximum,
       ...(scanner === undefined ? {} : { scanner }),
@@ -63,16 +76,7 @@ const candidates = {
     client.destroy()
     return time
   },
-  async 'MQTT.js'(count) {
-    const client = await openMqttJs(port, secure)
-    let work = 0
-    const time = await timed(async () => {
-      work = await mqttJsConsumer(client, wishOf(count))
-    })
-    check(count, work)
-    client.end(true)
-    return time
-  },
+  'MQTT.js': (count) => byMessageEvent(openMqttJs, count),
 }
 if (bare)
   candidates['bare socket'] = (count) =>

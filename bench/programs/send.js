@@ -2,15 +2,24 @@
  * Messages sent per second: to a peer that swallows and acknowledges, or to mosquitto.
  *
  * Settings: `port`, `mode` (`posted`: QoS 0, flow-controlled, not awaited; `awaited`: QoS 0, each awaited; `window`: QoS 1, `window` at a time),
- * `window`, `size`, `ca` (the file of a certificate: over TLS), `bare` (a bare socket as well), and those of `alternate`. A round ends when a QoS 1 publish behind the others was acknowledged: the peer has read all of them.
+ * `window`, `size`, `ca` (the file of a certificate: over TLS), `bare` (a bare socket as well), `compat` (`mqwire/compat` runs the program for
+ * MQTT.js), and those of `alternate`. A round ends when a QoS 1 publish behind the others was acknowledged: the peer has read all of them.
  */
 import { once } from 'node:events'
 import { startPeer } from '../peers/index.js'
 import { sendBare } from './bare.js'
-import { openMqttJs, openMqwire, secured } from './clients.js'
+import { openCompat, openMqttJs, openMqwire, secured } from './clients.js'
 import { alternate, finish, settings, timed } from './rounds.js'
 
-const { mode = 'posted', window = 1000, size = 256, ca, bare = false, only } = settings
+const {
+  mode = 'posted',
+  window = 1000,
+  size = 256,
+  ca,
+  bare = false,
+  compat = false,
+  only,
+} = settings
 const secure = secured(ca)
 // Alone, for a profile, it starts its own peer.
 const port = settings.port ?? (await startPeer()).port
@@ -82,20 +91,23 @@ const viaMqttJs = {
     }),
 }
 
+async function byMqttJs(open, count) {
+  const client = await open(port, secure)
+  client.stream.setNoDelay?.(true)
+  const time = await timed(() => viaMqttJs[mode](client, count))
+  client.end(true)
+  return time
+}
+
 const candidates = {
   async mqwire(count) {
+    if (compat) return byMqttJs(openCompat, count)
     const client = await openMqwire(port, secure && { tls: secure })
     const time = await timed(() => viaMqwire[mode](client, count))
     client.destroy()
     return time
   },
-  async 'MQTT.js'(count) {
-    const client = await openMqttJs(port, secure)
-    client.stream.setNoDelay(true)
-    const time = await timed(() => viaMqttJs[mode](client, count))
-    client.end(true)
-    return time
-  },
+  'MQTT.js': (count) => byMqttJs(openMqttJs, count),
 }
 if (bare) candidates['bare socket'] = (count) => sendBare({ port, secure, size }, count, timed)
 if (only !== undefined)
