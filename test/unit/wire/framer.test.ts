@@ -246,6 +246,14 @@ describe('Decoder', () => {
     },
   )
 
+  it('goes on when the memory of a payload was transferred', () => {
+    const decoder = new Decoder({ from: 'server' })
+    const [first] = [...decoder.push(whole)] as [PublishPacket]
+    structuredClone(first.payload.buffer, { transfer: [first.payload.buffer] })
+    const packets = [...decoder.push(Buffer.concat([publish, whole]))] as PublishPacket[]
+    expect(packets.map(({ payload }) => [...payload])).toEqual([[], [0x78]])
+  })
+
   it('yields the good packets, then throws, each time its result is walked, and throws the same error ever after', () => {
     const decoder = new Decoder({ from: 'server' })
     const result = decoder.push(hex('d000d0003600d000'))
