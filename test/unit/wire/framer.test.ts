@@ -250,7 +250,9 @@ describe('Decoder', () => {
     const decoder = new Decoder({ from: 'server' })
     const [first] = [...decoder.push(whole)] as [PublishPacket]
     structuredClone(first.payload.buffer, { transfer: [first.payload.buffer] })
-    const packets = [...decoder.push(Buffer.concat([publish, whole]))] as PublishPacket[]
+    const packets = [
+      ...decoder.push(Buffer.concat([hex('300400016100'), whole])),
+    ] as PublishPacket[]
     expect(packets.map(({ payload }) => [...payload])).toEqual([[], [0x78]])
   })
 
