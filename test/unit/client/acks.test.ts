@@ -7,12 +7,13 @@ import { UNKNOWN } from '../../../src/client/session/send-window.js'
 import { decodeServerPacket } from '../../../src/wire/decode-server.js'
 import type { PacketInput } from '../../../src/wire/encode.js'
 import { WireError } from '../../../src/wire/error.js'
-import { lose } from './across.js'
-import { coded } from './harness.js'
+import { keeps, lose } from './across.js'
+import { coded, connected, failure } from './harness.js'
 import {
   acked,
   acks,
   agreed,
+  answer,
   gate,
   pubacks,
   publish,
@@ -128,6 +129,21 @@ describe("'on-receive'", () => {
     const { world, subscription } = await received({ ack: 'on-receive' }, ...both)
     expect(await acked(world)).toEqual(['puback 1', 'pubrec 2'])
     expect(takenTexts(subscription)).toEqual(['1', '2'])
+  })
+
+  it('before SUBACK nothing is acknowledged: after a refusal it is left to the next subscription', async () => {
+    const world = await connected({ clientId: 'c', cleanStart: false }, keeps())
+    const call = failure(world.client.subscribe('a', { qos: 2, ack: 'on-receive' }))
+    await world.settle()
+    await world.send(...both)
+    expect(acks(world)).toEqual([])
+    await answer(world, 'subscribe', 0x80)
+    await call
+    const next = world.client.subscription('a', { qos: 2, ack: 'on-receive' })
+    await world.settle()
+    await answer(world, 'subscribe', 2)
+    expect(acks(world)).toEqual(['puback 1', 'pubrec 2'])
+    expect(takenTexts(next)).toEqual(['1', '2'])
   })
 
   it('its default overflow is drop-oldest', async () => {

@@ -345,6 +345,18 @@ describe('memory', () => {
     expect([first.dropped, takenTexts(second)]).toEqual([1, ['1', '2', 'abc']])
   })
 
+  it('of messages that wait keeps little else alive, from the next read on', async () => {
+    const world = await agreed()
+    const [rare] = [
+      await subscribe(world, 'a', { lifetime: 'borrowed' }),
+      await subscribe(world, 'b'),
+    ]
+    for (let round = 0; round < 4; round++)
+      await world.send(publish('a', 'x'.repeat(100)), ...quick('b', 40))
+    const sizes = times(3, () => taken(rare).payload.buffer.byteLength)
+    for (const size of sizes) expect(size).toBeLessThan(200)
+  })
+
   it('a subscription that was refused at once makes the connection lend no windows', async () => {
     const rig = await windowed()
     const { world } = rig

@@ -21,6 +21,7 @@ import {
   publish,
   quiet,
   resumed,
+  series,
   subscribe,
   taken,
   takenTexts,
@@ -567,6 +568,14 @@ describe('the budget over several connections', () => {
     // Five messages of 3,000 bytes fit, with what the objects around them cost.
     expect(await closes({ maximumPacketSize: 4000 })).toEqual([64, 5, 5, 5])
     expect(await closes({ maximumPacketSize: 10_000 })).toEqual([64, 5, 2, 2])
+  })
+
+  it('announces 1024 at most, where more of the largest would fit', async () => {
+    const world = await overrun({ memoryBudget: 1_000_000, receiveMaximum: 65_535 })
+    await world.send(...series('a', 10_000))
+    expect(world.peer.last('disconnect').reasonCode).toBe(0x97)
+    await comeBack(world, willing(true))
+    expect(announced(world)[1]).toBe(1024)
   })
 
   it('other ends of a connection change nothing', async () => {

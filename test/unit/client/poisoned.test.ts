@@ -169,6 +169,33 @@ it.each([
   expect(carriers(world) - before).toBe(connections)
 })
 
+it('one before that waited while its connection ended, and was answered on the next, asks for none', async () => {
+  let tries = 0
+  const world = await deadly({
+    kills: (packet) =>
+      text(packet) === 'poison' || (text(packet) === 'fine' && ++tries <= 3) ? 1 : undefined,
+  })
+  const before = fine(world, 1)
+  for (let left = 1000; world.peers.length < 4 && left > 0; left--) await world.clock.advance(1)
+  world.peer.cut()
+  await settled(world, before, 1000)
+  expect(world.peers[3]?.all('publish')).toEqual([])
+  const poison = poisonIn(world)
+  await world.clock.advance(60_000)
+  expect(await poison).toMatchObject({ code: 'ERR_POISONED' })
+  expect(carriers(world)).toBe(5)
+})
+
+it('where nothing but CONNACK comes before it, three more connections end at it before it is tried alone', async () => {
+  const world = await deadly()
+  world.peer.cut()
+  await world.clock.advance(1000)
+  const poison = poisonIn(world)
+  await world.clock.advance(60_000)
+  expect(await poison).toMatchObject({ code: 'ERR_POISONED' })
+  expect(carriers(world)).toBe(8)
+})
+
 it('where the server answers no PINGREQ either, it is sent again and again, and the log says so once', async () => {
   const log: string[] = []
   const world = await deadly({

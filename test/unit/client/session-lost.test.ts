@@ -104,8 +104,10 @@ it('`sessionlost`: accounts for every message in flight, one by one, and for non
   expect(Object.isFrozen(event)).toBe(true)
 })
 
-it('`sessionlost`: comes once for each loss, with the connection that shows it, also when nothing was in flight', async () => {
-  const world = await steady({ clientId: 'c', cleanStart: false }, forgets())
+it('`sessionlost`: comes once for each loss, with the connection that shows it, also when nothing was in flight; so does a warning', async () => {
+  const warnings: string[] = []
+  const logger = { warn: (line: string) => void warnings.push(line) }
+  const world = await steady({ clientId: 'c', cleanStart: false, logger }, forgets())
   await again(world, forgets())
   expect(world.seen('sessionlost')).toEqual([
     { cause: 'absent', republished: [], rejected: [], stale: 0 },
@@ -117,6 +119,7 @@ it('`sessionlost`: comes once for each loss, with the connection that shows it, 
     .map(({ type }) => type)
     .filter((type) => /^(connect|sessionlost)$/.test(type))
   expect(order).toEqual(['connect', 'connect', 'sessionlost', 'connect', 'connect', 'sessionlost'])
+  expect(warnings.filter((line) => /session lost.*absent/.test(line))).toHaveLength(2)
 })
 
 it('`sessionlost`: a message republished after one loss is accounted for again at the next, and arrives once', async () => {

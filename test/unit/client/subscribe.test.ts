@@ -342,6 +342,15 @@ it('a signal: that aborts before the grant leaves those alone who share the filt
   expect(unsubscribes(world)).toEqual([])
 })
 
+it('a signal: that has aborted: nothing is sent, and reading ends with the error', async () => {
+  const world = await agreed()
+  const subscription = world.client.subscription('a', { signal: AbortSignal.abort() })
+  const error = await failure(subscription.ready)
+  expect(error).toMatchObject({ code: 'ERR_ABORTED' })
+  expect(await world.outcome(subscription.next())).toEqual({ state: 'rejected', error })
+  expect(subscribes(world)).toEqual([])
+})
+
 it('a signal: is let go of with the grant, and does nothing after it', async () => {
   const world = await agreed()
   const { signal, abort, listeners } = counted()

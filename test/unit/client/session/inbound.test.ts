@@ -81,6 +81,12 @@ describe('incoming QoS 2 (section 4.3.3)', () => {
 })
 
 describe('our Receive Maximum (section 3.1.2.11.3)', () => {
+  it.each([1, 2])('a message at QoS %i that is taken back does not count', (qos) => {
+    const session = connected({ receiveMaximum: 1 }).play(`in 5 q${qos} = 0`)
+    session.receiveWindow.takeBack()
+    session.play(`read full open unsettled = false 0 0; in 5 q${qos} = 0`)
+  })
+
   it.each([
     [1, 1],
     [1, 2],
