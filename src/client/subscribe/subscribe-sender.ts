@@ -160,7 +160,6 @@ export class SubscribeSender {
    * others, a suspect SUBSCRIBE is not sent.
    */
   close(): void {
-    if (this.#suspects.length === 0) return
     refill(this.#queue, this.#suspects.splice(0))
     this.flush()
   }

@@ -532,6 +532,22 @@ describe('UNSUBSCRIBE at which the server closes', () => {
     expect(broker.ended).toBeLessThanOrEqual(2)
   })
 
+  it('disconnect() sends at once what waits behind a filter on trial', async () => {
+    const { broker, world } = await scene({ subscribe: ['silent'] })
+    const kept = await subscribe(world, 'kept')
+    quiet(world.client.subscribe('silent'))
+    await world.clock.advance(1)
+    world.answer = (packet) =>
+      short(packet).startsWith('subscribe silent') ? undefined : broker.answer(packet)
+    await world.clock.advance(1000)
+    quiet(kept.unsubscribe())
+    await world.clock.advance(100)
+    const ended = world.client.disconnect()
+    await world.clock.advance(100)
+    expect(await world.outcome(ended)).toMatchObject({ state: 'fulfilled' })
+    expect(broker.filters).not.toContain('kept')
+  })
+
   it('disconnect() right after it does not wait', async () => {
     const { world } = await scene({ unsubscribe: ['f'] })
     const left = failure((await subscribe(world, 'f')).unsubscribe())
