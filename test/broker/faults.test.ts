@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import type { Fault, FaultAction } from '../../src/testing/index.js'
 import type { Packet } from '../../src/wire/index.js'
-import { durable, joined, world } from './raw-client.js'
+import { bytes, durable, joined, world } from './raw-client.js'
 import { play, scenes } from './scenes.js'
 
 const out = (
@@ -39,6 +39,16 @@ faulty(
   [into('reorder')],
   'b* t:0; a> P1:1:t=x D; a.; b_',
 )
+it('reorder: a packet that was overtaken leaves no timer', async () => {
+  const { client, clock } = await joined({ faults: [out('reorder')] })
+  const { pending } = clock
+  const publish = (packetId: number) =>
+    ({ type: 'publish', topic: 't', qos: 1, packetId, payload: bytes('x') }) as const
+  expect(await client.send(publish(1))).toEqual([])
+  expect(clock.pending).toBe(pending + 1)
+  expect(await client.send(publish(2))).toMatchObject([{ packetId: 2 }, { packetId: 1 }])
+  expect(clock.pending).toBe(pending)
+})
 faulty(
   'out close-after: it arrives, then the end',
   [out('close-after')],

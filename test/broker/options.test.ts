@@ -50,6 +50,7 @@ it.each<[unknown, RegExp]>([
   [{ faults: [null] }, /fault must be an object/],
   [{ faults: [{ ...fault, action: 'lose' }] }, /fault\.action: 'lose' is unknown/],
   [{ faults: [{ ...fault, action: 'dorp' }] }, /did you mean 'drop'/],
+  [{ faults: [{ ...fault, action: 'reply' }] }, /'reply' is unknown; it may be drop, delay, /],
   [{ faults: [{ ...fault, action: {} }] }, /fault\.action\.reasonCode must be an integer/],
   [
     { faults: [{ ...fault, action: { reasonCode: 300 } }] },

@@ -1,4 +1,5 @@
 /** What a group reads: fairly from all members, acknowledged as with one client, without duplicates where that is asked for. */
+import { getEventListeners } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Duplicates } from '../../../src/group/duplicates.js'
 import { Merge } from '../../../src/group/subscription.js'
@@ -403,6 +404,15 @@ describe('listen', () => {
     ].map(endOf)
     abort.abort()
     expect(await Promise.all(calls)).toEqual(['ERR_ABORTED', 'ERR_ABORTED'])
+  })
+
+  it('that has ended leaves no listener on its signal', async () => {
+    const { signal } = new AbortController()
+    const handling = await group.listen('t', () => undefined, { signal })
+    expect(getEventListeners(signal, 'abort')).not.toEqual([])
+    await handling.unsubscribe()
+    await handling.done
+    expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
   it('refuses what is no handler', async () => {

@@ -63,6 +63,14 @@ describe('a record that is damaged', () => {
     await empty(last)
   })
 
+  it('and longer than it was leaves no bytes behind when the queue is empty', async () => {
+    const { store, queue } = await filled(1)
+    await queue.close({ timeout: 0 })
+    store.content.set(store.entryKeys[0] as string, new Uint8Array(5000))
+    const { queue: next } = await opened({ store, publisher: offline() })
+    expect([next.size, next.bytes]).toEqual([0, 0])
+  })
+
   it('and for which a full disk has no place beside, stays, is told once, and stops nobody', async () => {
     const { store, queue } = await filled(100)
     await queue.close({ timeout: 0 })

@@ -530,6 +530,25 @@ it('a batch that a full disk refuses does not take the reserve', async () => {
   await store.close()
 })
 
+it('a log that has to be replaced on a full disk is tried again once there is room, not with each batch', async () => {
+  const store = await fileStore(newPlace())
+  await store.batch([put('a'), put('b')])
+  faultAt = ({ name }) => (name === 'datasync' ? { code: 'EIO' } : undefined)
+  await expect(store.batch([put('c')])).rejects.toEqual(failureOf('EIO'))
+  free = () => 0
+  faultAt = ({ name }) => (name === 'write' ? { code: 'ENOSPC' } : undefined)
+  steps.length = 0
+  for (let time = 0; time < 3; time++)
+    await expect(store.batch([del('a')])).rejects.toEqual(failureOf('ENOSPC'))
+  // The first attempt, after which the disk is asked how much is free.
+  expect(steps.filter(({ name }) => name === 'write')).toHaveLength(1)
+  free = undefined
+  faultAt = () => undefined
+  await store.batch([del('a')])
+  expect(await stateOf(store)).toBe('b=1')
+  await store.close()
+})
+
 describe('the lock', () => {
   it('that its owner left behind goes to one of those who find it at once', async () => {
     for (let round = 0; round < 20; round++) {

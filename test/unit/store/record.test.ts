@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { crc32c } from '../../../src/store/base/checksum.js'
+import { setAside } from '../../../src/store/base/record.js'
 import {
   isOfLaterVersion,
   memoryStore,
@@ -125,6 +126,20 @@ async function keysOf(store: Store, prefix = ''): Promise<string[]> {
   return keys
 }
 
+/** A store that can write nothing as long as the disk is full. */
+function fillable() {
+  const kept = memoryStore()
+  const disk = { full: true }
+  const store: Store = {
+    get: (key) => kept.get(key),
+    batch: (operations) =>
+      disk.full ? Promise.reject(new Error('ENOSPC')) : kept.batch(operations),
+    entries: (range) => kept.entries(range),
+    close: () => kept.close(),
+  }
+  return { store, kept, disk }
+}
+
 describe('quarantine', () => {
   it('moves the record in one batch, with its key and the reason, byte for byte', async () => {
     const store = memoryStore()
@@ -174,21 +189,27 @@ describe('quarantine', () => {
   })
 
   it('rejects where the store cannot write, leaves the record, and the next one is tried', async () => {
-    const kept = memoryStore()
-    let full = true
-    const batch: Store['batch'] = (operations) =>
-      full ? Promise.reject(new Error('ENOSPC')) : kept.batch(operations)
-    const store: Store = {
-      get: (key) => kept.get(key),
-      batch,
-      entries: (range) => kept.entries(range),
-      close: () => kept.close(),
-    }
+    const { store, kept, disk } = fillable()
     await kept.batch([put('q/1', 'a')])
     await expect(quarantine(store, 'q/1', bytesOf('a'), 'damaged')).rejects.toThrow('ENOSPC')
     expect(await keysOf(store)).toEqual(['q/1'])
-    full = false
+    disk.full = false
     await quarantine(store, 'q/1', bytesOf('a'), 'damaged')
     expect(await keysOf(store)).toEqual(['x/000000000000001'])
+  })
+
+  it('reports a record that cannot be moved once, as long as no more than 1,000 stay, and says whether it was moved', async () => {
+    const { store, disk } = fillable()
+    const reported: string[] = []
+    const move = (number: number): Promise<boolean> =>
+      setAside(store, `q/${number}`, bytesOf('a'), (key) => void reported.push(key))
+    const moved = new Set<boolean>()
+    for (let round = 0; round < 2; round++)
+      for (let number = 1; number <= 1001; number++) moved.add(await move(number))
+    expect([...moved]).toEqual([false])
+    expect(reported).toEqual([...numbersFrom(1, 1001), 1001].map((number) => `q/${number}`))
+    disk.full = false
+    expect(await move(1)).toBe(true)
+    expect(reported).toHaveLength(1002)
   })
 })

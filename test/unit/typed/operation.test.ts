@@ -384,6 +384,18 @@ describe('a stream of answers', () => {
     expect(begun).toBe(2)
   })
 
+  it('leaving one stream of a client does not disturb another one', async () => {
+    const { caller, server } = await pair()
+    await using _serving = await counting.on(server).serve(() => forever())
+    const [left, kept] = [1, 2].map((to) =>
+      counting.on(caller).stream({ to }, '', { window: 2, timeout: 2000 }),
+    ) as [AsyncGenerator<number>, AsyncGenerator<number>]
+    await Promise.all([left.next(), kept.next()])
+    await left.return(undefined)
+    for (let n = 1; n < 20; n++) expect((await kept.next()).value).toBe(n)
+    await kept.return(undefined)
+  })
+
   it('generators that never give another value take no place when their callers have left', async () => {
     const { caller, server } = await pair()
     await using _serving = await counting.on(server).serve(async function* () {

@@ -110,6 +110,18 @@ describe('Framer', () => {
     }
   })
 
+  it.each([
+    [0x48, ['HTTP']],
+    [0x15, ['TLS']],
+    [0x00, []],
+    [0x41, []],
+  ])('says of the first byte %i which other protocol it may be: %j', (first, expected) => {
+    const frames = framer()
+    frames.push(Uint8Array.of(first))
+    const said = String(thrown(() => frames.next()))
+    expect(['HTTP', 'TLS'].filter((name) => said.includes(name))).toEqual(expected)
+  })
+
   it('grows its buffer with what arrived, not with what was announced', () => {
     const frames = framer()
     const size = 1_000_000
