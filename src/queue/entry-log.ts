@@ -70,9 +70,10 @@ interface Change {
 
 /** The entries of one queue. */
 export class EntryLog {
-  /** Number and bytes of the stored entries. */
+  /** Number of the stored entries. */
   count = 0
-  bytes = 0
+  /** Their bytes; below 0 while a damaged record counts with a length that it did not have before. */
+  #bytes = 0
   /** Of those, the entries not yet taken for publishing; and the last entry that was. */
   #unread = 0
   #unreadBytes = 0
@@ -110,6 +111,11 @@ export class EntryLog {
   ) {
     this.#records = new EntryRecords(store, name, reportDamaged)
     this.#handleRoom = handleRoom
+  }
+
+  /** Bytes of the stored entries. */
+  get bytes(): number {
+    return Math.max(0, this.#bytes)
   }
 
   /** Reads the counts, or counts the entries. @throws MqttError ERR_STORE */
@@ -313,7 +319,7 @@ export class EntryLog {
   #add(count: number, bytes: number): void {
     this.count = Math.max(0, this.count + count)
     // A damaged record may have had another length.
-    this.bytes = this.count === 0 ? 0 : Math.max(0, this.bytes + bytes)
+    this.#bytes = this.count === 0 ? 0 : this.#bytes + bytes
   }
 
   #handOver(count: number, bytes: number): void {
