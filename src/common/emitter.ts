@@ -8,7 +8,7 @@
 
 import { onAbort } from './abort.js'
 import { disposeSymbol } from './dispose.js'
-import { isOwn, ownListener } from './own-listener.js'
+import { isHeard, markAs } from './own-listener.js'
 import { assertHandler, boolean, object, optional, signal as parseSignal } from './schema.js'
 import { SparseMap } from './sparse.js'
 
@@ -72,7 +72,7 @@ export class Emitter<Events extends object> {
       listeners.get(entry)?.()
       listeners.delete(entry)
     }
-    if (isOwn(listener)) ownListener(entry)
+    markAs(entry, listener)
     if (!signal?.aborted) listeners.set(entry, onAbort(signal, remove))
     this.#owner.handleListenerAdded?.()
     return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
@@ -83,9 +83,9 @@ export class Emitter<Events extends object> {
     return (this.#listeners.get(type)?.size ?? 0) > 0
   }
 
-  /** True when the program has a listener. */
+  /** True when the program hears of an event of this type. */
   isHeard(type: keyof Events): boolean {
-    return [...(this.#listeners.get(type)?.keys() ?? [])].some((entry) => !isOwn(entry))
+    return [...(this.#listeners.get(type)?.keys() ?? [])].some(isHeard)
   }
 
   /**

@@ -73,9 +73,9 @@ export function quoted(given: string): string {
   return `"${printable(given.length > 64 ? `${given.slice(0, 64)}…` : given)}"`
 }
 
-/** Names in other clients, and what to use here. */
+/** Names in other clients, and what to use here; some only beside another option. */
 const former = {
-  option: `tls headers protocols socket transport:the endpoint, as { url, * }
+  option: `tls headers protocols socket transport:the endpoint, as { url, * }:clientId
 ca cert key pfx:tls of the endpoint
 rejectUnauthorized:tls.insecure of the endpoint
 host hostname path port protocol servers:the URL
@@ -106,8 +106,12 @@ export function unknown(
   const near = names.reduce((best, name) =>
     likeness(given, name) > likeness(given, best) ? name : best,
   )
-  const rows = former[what].split('\n').map((row) => row.split(':') as [string, string])
-  const other = rows.find(([old]) => old.split(' ').includes(near === 'message' ? near : given))
+  const rows = former[what].split('\n').map((row) => row.split(':') as [string, string, string?])
+  const other = rows.find(
+    ([old, , beside]) =>
+      old.split(' ').includes(near === 'message' ? near : given) &&
+      (beside === undefined || names.includes(beside)),
+  )
   const meant = other?.[1].replace('*', given) ?? (likeness(given, near) > 0.2 && near)
   const text = `unknown ${what} ${printable(prefix + given)}${meant ? `; did you mean ${meant}?` : ''}`
   throw programFault(optionError('ERR_INVALID_OPTION', path, text))

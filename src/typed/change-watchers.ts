@@ -24,6 +24,11 @@ export class ChangeWatchers {
     this.#report = report
   }
 
+  /** Number of listeners and readers. */
+  get size(): number {
+    return this.#listeners.size + this.#readers.size
+  }
+
   /** Adds a listener; returns a function that removes it. */
   listen(listener: () => void): () => void {
     const entry = (): void => listener()

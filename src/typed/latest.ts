@@ -176,7 +176,10 @@ class Latest<Template extends string, Value>
     this.#unlisten = [
       client.on(
         'disconnect',
-        ownListener(() => this.#handleDisconnect()),
+        ownListener(
+          () => this.#handleDisconnect(),
+          () => this.#watchers.size > 0,
+        ),
       ),
       client.on('connect', () => this.#handleConnect()),
     ]

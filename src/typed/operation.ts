@@ -19,6 +19,7 @@ import type {
 import { answers } from '../client/request/remote.js'
 import { onAbort, tolerant, within } from '../common/abort.js'
 import { withOutcome } from '../common/outcome.js'
+import { ownListener } from '../common/own-listener.js'
 import { MqttError, printable, put } from '../errors.js'
 import { AnswerSender, type ErrorAnswer, firstOf, isStreamed } from './answering.js'
 import { propertyOf, type StreamOptions } from './answers.js'
@@ -478,7 +479,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     })
     const unlisten = this.#client.on(
       'state',
-      ({ state }) => state === 'disconnecting' && sender.stop(),
+      ownListener(({ state }) => state === 'disconnecting' && sender.stop()),
     )
     const end = (): void => {
       unlisten()

@@ -30,10 +30,8 @@ const shortCopy = 64
 let slab = nothing
 let used = 0
 
-/** Topics that all decoders have seen. */
-let topics: TopicTable | undefined
-/** Reads each PUBLISH. */
-const view = /* @__PURE__ */ new PublishView()
+/** Approximate bytes of topics that a decoder remembers. */
+const topicBudget = 65_536
 
 /** Options of decoding. */
 export interface DecodeOptions {
@@ -75,12 +73,9 @@ export function givenBytes(bytes: Uint8Array): Uint8Array {
 export function decodeFrame(frames: FrameSource, from: Sender): Packet {
   const { bytes, start, body, end, protocolVersion } = frames
   if ((bytes[start] as number) >> 4 === PUBLISH) {
-    try {
-      view.read(bytes, start, body, end, protocolVersion, from)
-      return view.packet()
-    } finally {
-      view.release()
-    }
+    const view = new PublishView()
+    view.read(bytes, start, body, end, protocolVersion, from)
+    return view.packet()
   }
   return from === 'server'
     ? decodeServerPacket(bytes, start, body, end, protocolVersion)
@@ -106,10 +101,13 @@ export function decode(bytes: Uint8Array, options: DecodeOptions): Packet {
  * Decodes a stream of control packets that arrives in chunks of any size.
  *
  * Payloads of up to 8 KiB share an ArrayBuffer of 64 KiB with others. Copy one that you keep for
- * long, or whose `buffer` you pass on.
+ * long, give to a worker, or whose `buffer` you pass on.
  */
 export class Decoder {
   readonly #framer: Framer
+  // Created by the first PUBLISH.
+  #view: PublishView | undefined
+  #topics: TopicTable | undefined
   #error: WireError | undefined
 
   /** @throws MqttError `ERR_INVALID_OPTION` */
@@ -152,28 +150,32 @@ export class Decoder {
 
   #decodeOne(): Packet {
     const framer = this.#framer
-    if ((framer.bytes[framer.start] as number) >> 4 === PUBLISH) return decodePublish(framer)
+    if ((framer.bytes[framer.start] as number) >> 4 === PUBLISH) return this.#decodePublish(framer)
     const packet = decodeFrame(framer, framer.from)
     if (packet.type === 'connect') framer.protocolVersion = packet.protocolVersion
     return packet
   }
-}
 
-/** Faster for packets of a stream: their topics repeat. */
-function decodePublish(framer: Framer): Packet {
-  topics ??= new TopicTable()
-  try {
-    framer.read(view, topics)
-    return packetWith(view, copyOf(view))
-  } finally {
-    view.release()
+  // Topics of a stream repeat.
+  #decodePublish(framer: Framer): Packet {
+    this.#view ??= new PublishView()
+    this.#topics ??= new TopicTable(topicBudget)
+    const view = this.#view
+    try {
+      framer.read(view, this.#topics)
+      return packetWith(view, copyOf(view))
+    } finally {
+      view.release()
+    }
   }
 }
 
 /** A copy of the payload. */
 function copyOf({ bytes, payloadStart, payloadEnd }: PublishView): Bytes {
   const size = payloadEnd - payloadStart
-  if (size > largestShared) return new Uint8Array(bytes.subarray(payloadStart, payloadEnd))
+  // An empty one must not be a view of memory that all have in common.
+  if (size === 0 || size > largestShared)
+    return new Uint8Array(bytes.subarray(payloadStart, payloadEnd))
   if (size > slab.length - used) {
     slab = new Uint8Array(slabSize)
     used = 0

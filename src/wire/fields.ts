@@ -106,6 +106,8 @@ export function sizeOf(bytes: Uint8Array): number {
   return honest ? length : lengthOf.call(bytes)
 }
 
+const members = ['length', 'buffer', 'byteOffset']
+
 /**
  * The same memory as a plain Uint8Array without overridden members; undefined if it is not a
  * Uint8Array.
@@ -113,7 +115,10 @@ export function sizeOf(bytes: Uint8Array): number {
 export function plainView(value: unknown): Uint8Array | undefined {
   if (!isBytes(value)) return undefined
   const size = sizeOf(value)
-  if (Object.getPrototypeOf(value) === Uint8Array.prototype && value.length === size) return value
+  const isPlain =
+    Object.getPrototypeOf(value) === Uint8Array.prototype &&
+    !members.some((name) => Object.hasOwn(value, name))
+  if (isPlain) return value
   // Detached memory cannot be viewed.
   return size === 0 ? nothing : new Uint8Array(bufferOf.call(value), offsetOf.call(value), size)
 }

@@ -1,6 +1,6 @@
 /**
  * `mqwire/wire`: the MQTT 5.0 and 3.1.1 codec, both directions, with topics. Pure: no platform, no
- * clock, no state but what a caller holds.
+ * clock, no state but what a caller holds and caches.
  *
  * @module
  */

@@ -338,8 +338,11 @@ export function decodeProperties(
 export function readProperties(bytes: Uint8Array, start: number, end: number): Properties {
   const properties: Properties = {}
   for (let at = start; at < end; ) {
-    const [key, type, packets] = table[bytes[at] as number] as Row
-    const next = valueEnd(bytes, at + 1, end, type)
+    const row = table[bytes[at] as number]
+    const next = row === undefined ? end + 1 : valueEnd(bytes, at + 1, end, row[1])
+    // Memory that the program has written to meanwhile.
+    if (row === undefined || next > end) throw malformed('properties were changed', at)
+    const [key, type, packets] = row
     if (((packets >> PUBLISH) & 1) === 1)
       put(properties as Record<string, unknown>, key, type, valueAt(bytes, at + 1, next, type))
     at = next

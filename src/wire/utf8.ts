@@ -25,7 +25,9 @@ export const HAS_WILDCARD = 1
 /** The longest string that is not left to the platform's decoder. */
 const shortString = 24
 /** By length: the code units of a short string. */
-const units: number[][] = []
+const units = /* @__PURE__ */ Array.from({ length: shortString + 1 }, (_, size) =>
+  new Array<number>(size).fill(0),
+)
 
 let decoder: InstanceType<typeof TextDecoder> | undefined
 
@@ -92,8 +94,7 @@ export function decodeUtf8(bytes: Uint8Array, start = 0, end = bytes.length): st
   const size = end - start
   if (size <= shortString) {
     // An array of exactly this length makes a flat string in one call.
-    units[size] ??= new Array<number>(size).fill(0)
-    const short = units[size]
+    const short = units[size] as number[]
     let at = 0
     for (; at < size; at++) {
       const byte = bytes[start + at] as number

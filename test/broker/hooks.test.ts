@@ -101,6 +101,18 @@ it.each(welcomes)(
   },
 )
 
+it('a hook that passes the memory of a payload on disturbs no other message', async () => {
+  const { client, broker } = await joined({
+    authorizePublish: async (_client, { topic, payload }) => {
+      const buffer = payload.buffer as ArrayBuffer
+      if (topic === 'passed') structuredClone(buffer, { transfer: [buffer] })
+      return true
+    },
+  })
+  for (const packet of ['P:a=x', 'P:passed=y', 'P:b=z']) await said(client, packet)
+  expect(broker.accepted.map(({ payload }) => text(payload))).toEqual(['x', '', 'z'])
+})
+
 it('authorizePublish: by client and topic; on 3.1.1 a refusal looks like success', async () => {
   const { client, join, broker } = await joined({
     authorizePublish: ({ clientId }, { topic }) =>

@@ -138,7 +138,10 @@ export class Requests {
     // A disconnecting client delivers no more answers.
     client.on(
       'state',
-      ownListener(({ state }) => state === 'disconnecting' && this.#failAll()),
+      ownListener(
+        ({ state }) => state === 'disconnecting' && this.#failAll(),
+        () => this.#open.size + this.#waiting.size > 0,
+      ),
     )
     client.closed.then((error) => this.#failAll(error))
   }

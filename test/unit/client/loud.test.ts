@@ -271,11 +271,18 @@ describe('a client that ends because of another one of its name', () => {
     ['a handler', ({ client }) => client.listen('a', callback), true],
     [
       'a request that is over',
-      ({ client, clock }) => {
-        quiet(client.request('a', 'x', { timeout: 1000 }))
-        return clock.advance(2000)
+      ({ client }) => {
+        const over = new AbortController()
+        quiet(client.request('a', 'x', { signal: over.signal }))
+        over.abort()
       },
       true,
+    ],
+    ['a request', ({ client }) => quiet(client.request('a', 'x')), false],
+    [
+      'a loop over values that are kept',
+      ({ client }) => quiet(channel('a/{id}', text()).on(client).latest().changes().next()),
+      false,
     ],
     ['spans', ({ client }) => tracing(client), true],
     ['values that are kept', ({ client }) => channel('a/{id}', text()).on(client).latest(), true],

@@ -135,6 +135,11 @@ it.each([{}, { clientId: '' }, { protocolVersion: 4 }])(
   },
 )
 
+it('only options of a client are taken for those of an endpoint', () => {
+  const error = refusal({ will: { topic: 'a', headers: {} } })
+  expect(error.message).not.toContain('endpoint')
+})
+
 it.each([5, 'x', null, []])('refused by name: options that are no object: %j', (options) => {
   expect(refusal(options)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'options' })
 })

@@ -266,6 +266,11 @@ describe('Decoder', () => {
       ...decoder.push(Buffer.concat([hex('300400016100'), whole])),
     ] as PublishPacket[]
     expect(packets.map(({ payload }) => [...payload])).toEqual([[], [0x78]])
+    // An empty one has memory of its own, too.
+    const { buffer } = (packets[0] as PublishPacket).payload
+    structuredClone(buffer, { transfer: [buffer] })
+    for (const byte of hex('30040001')) decoder.push(Uint8Array.of(byte))
+    expect([...decoder.push(hex('6100'))]).toMatchObject([{ payload: new Uint8Array(0) }])
   })
 
   it('yields the good packets, then throws, each time its result is walked, and throws the same error ever after', () => {

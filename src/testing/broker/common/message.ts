@@ -40,8 +40,7 @@ export function messageOf(
   const { topic, payload, qos, retain, properties } = packet
   return {
     topic,
-    // Retained and queued messages must not keep the decoder's shared memory.
-    payload: new Uint8Array(payload),
+    payload,
     qos,
     retain,
     properties: withoutHop(properties),

@@ -63,6 +63,8 @@ export class BrokerConnection implements Sink, ReceivingConnection, EndingConnec
     this.broker.writes.begin()
     try {
       for (const packet of this.#decoder.push(bytes)) {
+        // Messages are kept for long, and hooks may do anything with them: not in shared memory.
+        if (packet.type === 'publish') packet.payload = new Uint8Array(packet.payload)
         this.#incoming.receive(packet as ClientPacket)
         if (this.end.over) return
       }
