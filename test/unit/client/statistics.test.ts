@@ -129,6 +129,16 @@ it('bytes and packets both ways, exactly', async () => {
   })
 })
 
+it('Subscription Identifiers that belong to no matching subscription', async () => {
+  const rig = await counting()
+  await Promise.all([rig.client.subscribe('t'), rig.settle()])
+  const [own = 0] = rig.peer.all('subscribe')[0]?.properties.subscriptionIdentifiers ?? []
+  for (const subscriptionIdentifiers of [[own], [own, own + 1, own + 2]])
+    rig.peer.send(publish('t', 'x', undefined, { properties: { subscriptionIdentifiers } }))
+  await rig.settle()
+  has(rig, { received: 2, unknownIdentifiers: 2 })
+})
+
 it('subscribes, unsubscribes, refusals of filters', async () => {
   const rig = await counting()
   const { client } = rig
