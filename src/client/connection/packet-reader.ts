@@ -216,6 +216,12 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
       return
     if (isUnowned(type, bytes, body, end)) return this.#handleUnowned()
     const packet = readControl(bytes, start, body, end, this.#version)
+    if (!acks) return this.#take(packet, type, now)
+    // A listener that ends the connection sees an acknowledgement that has taken effect.
+    this.#host.events.transition(() => this.#take(packet, type, now))
+  }
+
+  #take(packet: ServerPacket, type: number, now: number): void {
     this.#host.connections.watch?.('in', packet)
     if (type !== CONNACK && type !== AUTH && !this.#expected) return
     if (
@@ -224,7 +230,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     )
       return this.#session.fail(0x97)
     if (this.#host.options.requestProblemInformation === false) this.#lookForProblems(packet)
-    if (acks)
+    if (type >= PUBACK && type <= PUBCOMP)
       handleAck(
         this.#host,
         type,

@@ -129,6 +129,21 @@ it('bytes and packets both ways, exactly', async () => {
   })
 })
 
+it.each([1, 2] as const)(
+  'a `packet` listener that ends the client sees acknowledgements at QoS %i that have taken effect',
+  async (qos) => {
+    const rig = await counting()
+    const last = qos === 1 ? 'puback' : 'pubcomp'
+    rig.client.on('packet', ({ direction, packet }) => {
+      if (direction === 'in' && packet.type === last) rig.client.destroy()
+    })
+    const sent = quiet(rig.client.publish('t', 'x', { qos }))
+    await rig.settle()
+    await expect(sent).resolves.toMatchObject({ reasonCode: 0 })
+    expect(rig.client.state).toBe('closed')
+  },
+)
+
 it('Subscription Identifiers that belong to no matching subscription', async () => {
   const rig = await counting()
   await Promise.all([rig.client.subscribe('t'), rig.settle()])
