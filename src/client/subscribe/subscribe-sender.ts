@@ -160,6 +160,7 @@ export class SubscribeSender {
    * others, a suspect SUBSCRIBE is not sent.
    */
   close(): void {
+    if (this.#suspects.length === 0 && this.#trial.alone === undefined) return
     refill(this.#queue, this.#suspects.splice(0))
     this.flush()
   }
