@@ -101,11 +101,8 @@ export class BaseClient extends Printed implements AsyncDisposable {
     const real = parsed.platform ?? platform
     const core = new Core(real, sharedEndpoints(endpoints, real), parsed)
     this.#core = core
-    // Enumerable, so that consoles show them. As closures they work behind a Proxy, too.
-    Object.defineProperties(this, {
-      state: shown(() => core.states.current),
-      clientId: shown(() => core.clientId),
-    })
+    Object.defineProperties(this, shown)
+    Object.defineProperty(this, inside, { value: core })
     const { on = {} } = parsed
     for (const type of settingsIn(on) as (keyof ClientEvents)[])
       this.on(type, on[type] as (event: unknown) => void)
@@ -481,8 +478,27 @@ function subscribed(core: Core, { requests, options }: CheckedSubscription): Con
   return consumer
 }
 
-function shown(get: () => string): PropertyDescriptor {
-  return { get, enumerable: true, configurable: true }
+/** Where the getters below find the client's parts, also behind a Proxy. */
+const inside = Symbol('inside')
+
+type Inside = { readonly [inside]: Core }
+
+/** Own and enumerable, so that consoles show them. The same functions for all clients. */
+const shown: PropertyDescriptorMap & ThisType<Inside> = {
+  state: {
+    get() {
+      return this[inside].states.current
+    },
+    enumerable: true,
+    configurable: true,
+  },
+  clientId: {
+    get() {
+      return this[inside].clientId
+    },
+    enumerable: true,
+    configurable: true,
+  },
 }
 
 function assertOpen(states: Core['states'], over: boolean): void {

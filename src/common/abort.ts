@@ -51,6 +51,46 @@ function watch(signal: AbortSignal): Watch {
   return made
 }
 
+/**
+ * An AbortController for one attempt to connect, at a fraction of its cost. Has those members of an
+ * AbortSignal that the diallers of this package use, and makes a real signal when the program's
+ * code gets one.
+ */
+export class Abort {
+  aborted = false
+  reason: MqttError | undefined
+  #listeners: readonly (() => void)[] = []
+  #controller: AbortController | undefined
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.aborted) this.#controller.abort(this.reason)
+    }
+    return this.#controller.signal
+  }
+
+  abort(reason: MqttError): void {
+    if (this.aborted) return
+    this.aborted = true
+    this.reason = reason
+    this.#controller?.abort(reason)
+    for (const listener of this.#listeners) listener()
+  }
+
+  throwIfAborted(): void {
+    if (this.aborted) throw this.reason
+  }
+
+  addEventListener(_type: 'abort', listener: () => void): void {
+    this.#listeners = [...this.#listeners, listener]
+  }
+
+  removeEventListener(_type: 'abort', listener: () => void): void {
+    this.#listeners = this.#listeners.filter((each) => each !== listener)
+  }
+}
+
 // Shared, because there are many promises.
 function nothing(): void {}
 

@@ -2,7 +2,7 @@
  * The current connection of a client: opening, replacing and closing it. There is at most one.
  * `connection-events.ts` decides what its end means for the client.
  */
-import { type Deferred, deferred, onAbort } from '../../common/abort.js'
+import { type Abort, type Deferred, deferred } from '../../common/abort.js'
 import { closedError } from '../../common/outcome.js'
 import { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
@@ -112,14 +112,16 @@ export class ConnectionHolder {
 
   /**
    * Runs the handshake on an open transport. Resolves at CONNACK; rejects on failure, and when the
-   * signal aborts.
+   * attempt is aborted.
    */
-  async handshake(transport: Transport, packet: ConnectPacket, signal: AbortSignal): Promise<void> {
+  async handshake(transport: Transport, packet: ConnectPacket, abort: Abort): Promise<void> {
     const done = deferred<void>()
     this.#handshake = done
     const link = new Connection(transport, this.#host, packet)
     this.current = link
-    const stop = onAbort(signal, () => link.destroy(signal.reason))
+    const stop = (): void => link.destroy(abort.reason)
+    if (abort.aborted) stop()
+    abort.addEventListener('abort', stop)
     try {
       this.#host.session.open()
       const waits = this.#host.extras.flatMap((extra) => extra.open?.(done.promise) ?? [])
@@ -137,7 +139,7 @@ export class ConnectionHolder {
       if (!link.over) link.destroy()
       throw error
     } finally {
-      stop()
+      abort.removeEventListener('abort', stop)
       if (this.#handshake === done) this.#handshake = undefined
     }
   }

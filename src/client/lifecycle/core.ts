@@ -175,9 +175,9 @@ export class Core implements ClientInternals, ClientAccess {
     handleAction(this, action)
   }
 
-  async begin(context: AuthContext): Promise<Properties> {
+  async begin(context: () => AuthContext): Promise<Properties> {
     const properties: Properties = {}
-    for (const extra of this.extras) Object.assign(properties, await extra.begin?.(context))
+    for (const extra of this.extras) Object.assign(properties, await extra.begin?.(context()))
     return properties
   }
 

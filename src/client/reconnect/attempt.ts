@@ -5,7 +5,7 @@
  * It results in a connection or a typed error, and leaves no socket, timer or listener behind.
  */
 
-import { silent, within } from '../../common/abort.js'
+import { type Abort, silent, within } from '../../common/abort.js'
 import { assertNone, optionError } from '../../common/schema.js'
 import { MqttError, type MqttErrorCode } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
@@ -40,11 +40,10 @@ export interface AttemptPlan {
 export async function attempt(
   host: ReconnectHost,
   plan: AttemptPlan,
-  abort: AbortController,
+  abort: Abort,
 ): Promise<Login | undefined> {
   const { options, platform } = host
   const { endpoint, number, lastError } = plan
-  const { signal } = abort
   const late = (): void =>
     abort.abort(broken('ERR_CONNECT_TIMEOUT', `no CONNACK in ${options.connectTimeout} ms`))
   const { renewed } = host
@@ -56,12 +55,12 @@ export async function attempt(
       renewed?.endpoint === endpoint
         ? renewed.login
         : await credentials(host, { attempt: number, endpoint: href, lastError }, abort)
-    signal.throwIfAborted()
+    abort.throwIfAborted()
     cancel = platform.setTimer(late, options.connectTimeout)
-    await connect(host, { ...plan, endpoint: redirected(endpoint, given, platform) }, given, signal)
+    await connect(host, { ...plan, endpoint: redirected(endpoint, given, platform) }, given, abort)
     return given
   } catch (error) {
-    throw asMqttError(signal.aborted ? signal.reason : error, platform, endpoint.target.url)
+    throw asMqttError(abort.aborted ? abort.reason : error, platform, endpoint.target.url)
   } finally {
     cancel?.()
   }
@@ -71,7 +70,7 @@ async function connect(
   host: ReconnectHost,
   plan: AttemptPlan,
   given: Login | undefined,
-  signal: AbortSignal,
+  abort: Abort,
 ): Promise<void> {
   const { options } = host
   const { endpoint, number, cleanStart, limits } = plan
@@ -82,7 +81,12 @@ async function connect(
   const version = options.protocolVersion === 'auto' && hasProperties ? 5 : plan.version
   const dropped = version === 4 ? unspoken({ ...options.set, ...overrides }) : []
   if (options.protocolVersion === 4) assertNone(dropped)
-  const auth = await host.begin({ attempt: number, endpoint: url, signal, reauthentication: false })
+  const auth = await host.begin(() => ({
+    attempt: number,
+    endpoint: url,
+    signal: abort.signal,
+    reauthentication: false,
+  }))
   // A 3.1.1 server assigns no identifier, so one is generated from characters that every server
   // accepts [MQTT-3.1.3-5].
   const character = (): string => Math.floor(host.platform.random() * 36).toString(36)
@@ -102,13 +106,13 @@ async function connect(
   const asChecked =
     version === 5 && (given ?? options.auth ?? endpoint.username ?? endpoint.password) === undefined
   if (!asChecked) checkConnect(packet)
-  signal.throwIfAborted()
+  abort.throwIfAborted()
   host.connections.handleDial(url, number, dropped)
   // A `dial` listener may have aborted the attempt.
-  signal.throwIfAborted()
-  const transport = await dial(host, endpoint, signal)
+  abort.throwIfAborted()
+  const transport = await dial(host, endpoint, abort)
   try {
-    await host.connections.handshake(transport, packet, signal)
+    await host.connections.handshake(transport, packet, abort)
   } catch (error) {
     throw hinted(error, endpoint)
   }
@@ -142,7 +146,7 @@ function hinted(error: unknown, { target, transport }: ParsedEndpoint): unknown 
 export async function credentials(
   { options, platform }: ReconnectHost,
   context: Omit<CredentialsContext, 'signal'>,
-  abort: AbortController,
+  abort: Pick<AbortController, 'abort' | 'signal'>,
 ): Promise<Login | undefined> {
   const { credentials: ask, credentialsTimeout } = options
   if (ask === undefined) return undefined
@@ -170,14 +174,17 @@ export async function credentials(
 async function dial(
   { platform, options }: ReconnectHost,
   { target, transport, source }: ParsedEndpoint,
-  signal: AbortSignal,
+  abort: Abort,
 ): Promise<Transport> {
   const { maximumPacketSize } = options
   const scheme = target.url.protocol.slice(0, -1)
   if (transport === undefined) {
+    // The platform's diallers use nothing else of a signal.
+    const signal = abort as unknown as AbortSignal
     const opening = platform.dialler(scheme)?.(target, { signal, maximumPacketSize })
     return opening ?? Promise.reject(optionError('ERR_INVALID_BROKER_URL', 'url'))
   }
+  const { signal } = abort
   const opening = Promise.resolve(transport(source, { signal }))
   try {
     return await within(opening, signal)

@@ -1,6 +1,7 @@
 /**
  * What reconnecting needs from its client. Types only; `lifecycle/core.ts` implements it.
  */
+import type { Abort } from '../../common/abort.js'
 import type { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import type { ConnectPacket, Properties } from '../../wire/packets.js'
@@ -23,9 +24,9 @@ export interface ReconnectHost extends ClientContext {
     handleDial(url: string, attempt: number, dropped: readonly string[]): void
     /**
      * Runs the handshake on an open transport. Resolves at CONNACK; rejects on failure, and when
-     * the signal aborts.
+     * the attempt is aborted.
      */
-    handshake(transport: Transport, packet: ConnectPacket, signal: AbortSignal): Promise<void>
+    handshake(transport: Transport, packet: ConnectPacket, abort: Abort): Promise<void>
     /** Runs the actions that the session has queued. */
     pump(): void
     /** Replaces the connection in order. */
@@ -34,7 +35,7 @@ export interface ReconnectHost extends ClientContext {
     cut(error: MqttError): void
   }
   /** Properties for a CONNECT. @throws MqttError ERR_AUTH_FAILED */
-  begin(context: AuthContext): Promise<Properties | undefined>
+  begin(context: () => AuthContext): Promise<Properties | undefined>
   /** An attempt succeeded. */
   handleUp(endpoint: ParsedEndpoint, login: Login | undefined): void
   /**

@@ -3,6 +3,7 @@
  * one attempt or delay at a time; nothing happens after `stop()`.
  */
 
+import { Abort } from '../../common/abort.js'
 import { tally } from '../../common/counters.js'
 import { MqttError } from '../../errors.js'
 import { type ParsedEndpoint, referred } from '../options/check-endpoint.js'
@@ -38,7 +39,7 @@ export class Reconnector {
   #old: WeakSet<ParsedEndpoint> | undefined
   /** The current attempt is the fallback to the other version. */
   #other = false
-  #attempt: AbortController | undefined
+  #attempt: Abort | undefined
   #waiting: CancelTimer | undefined
   #hurriedAt = Number.NEGATIVE_INFINITY
   #dueAt = 0
@@ -197,7 +198,7 @@ export class Reconnector {
     this.#waiting = undefined
     this.#hurried = false
     if (this.#stopped || this.#attempt !== undefined) return
-    const abort = new AbortController()
+    const abort = new Abort()
     this.#attempt = abort
     if (this.connectedOnce) tally(host, 'reconnectAttempts')
     const endpoint = this.#brokers.ask()
@@ -224,7 +225,7 @@ export class Reconnector {
 
   #handleFailed(error: MqttError, { name: endpoint }: ParsedEndpoint, number: number): void {
     const host = this.#host
-    const givenUp = this.#attempt?.signal.aborted === true && error.code !== 'ERR_CONNECT_TIMEOUT'
+    const givenUp = this.#attempt?.aborted === true && error.code !== 'ERR_CONNECT_TIMEOUT'
     this.#attempt = undefined
     if (this.#stopped) return
     if (!givenUp) {
