@@ -98,8 +98,10 @@ export class Emitter<Events extends object> {
       change()
     } finally {
       // Still counts as open while emitting, so that events caused by listeners are queued behind.
-      if (this.#open === 1)
+      if (this.#open === 1) {
         for (let emit = this.#due?.shift(); emit; emit = this.#due?.shift()) emit()
+        this.#due = undefined
+      }
       this.#open -= 1
     }
   }

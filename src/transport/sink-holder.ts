@@ -21,7 +21,7 @@ export class SinkHolder {
 
   #sink: Sink | undefined
   #opened = false
-  /** Data from before `open()`; undefined after `drop()`. */
+  /** Data from before `open()`; undefined once that was delivered, and after `drop()`. */
   #early: Uint8Array[] | undefined = []
   #room = earlyLimit
   #cause: unknown
@@ -38,6 +38,7 @@ export class SinkHolder {
       this.#opened = true
       if (this.over) return sink.closed(this.#cause)
       if (!this.#early) return
+      this.#early = undefined
       this.live = sink
       start?.()
     })

@@ -21,6 +21,30 @@ export const highWaterMark = 128 * 1024
 // one synchronous step and data is copied out.
 let firstBuffer: Uint8Array | undefined
 
+/** The property of a socket that leads to its transport. */
+const owner = Symbol('transport')
+
+type OwnedSocket = Socket & { [owner]: SocketTransport }
+
+// The same functions for all sockets, which saves memory where there are thousands.
+const listeners = {
+  error(this: OwnedSocket, error: unknown): void {
+    this[owner].handleError(error)
+  },
+  drain(this: OwnedSocket): void {
+    this[owner].holder.live?.drain()
+  },
+  half(this: OwnedSocket): void {
+    this[owner].handleHalf()
+  },
+  close(this: OwnedSocket): void {
+    this[owner].handleClose()
+  },
+  data(this: OwnedSocket, bytes: Uint8Array): void {
+    this[owner].holder.chunk(bytes)
+  },
+}
+
 /** Creates the socket with this `onread` option of `net.connect` and `tls.connect`. */
 export type MakeSocket = (onread: OnReadOpts) => Socket
 
@@ -28,7 +52,8 @@ export type MakeSocket = (onread: OnReadOpts) => Socket
 export class SocketTransport implements Transport {
   /** For the dialling code only. */
   readonly socket: Socket
-  readonly #holder = new SinkHolder()
+  /** For the socket's listeners. */
+  readonly holder = new SinkHolder()
   readonly #first: Uint8Array
   #ended = false
   #cut = false
@@ -39,27 +64,31 @@ export class SocketTransport implements Transport {
     firstBuffer ??= new Uint8Array(4096)
     this.#first = firstBuffer
     const socket = make({
-      buffer: () => this.#holder.live?.buffer() ?? this.#first,
+      buffer: () => this.holder.live?.buffer() ?? this.#first,
       callback: (length, array) => this.#received(length, array),
     })
     this.socket = socket
-    socket.on('error', (error) => {
-      if (!this.#cut) this.#cause ??= error
-    })
-    socket.on('drain', () => this.#holder.live?.drain())
-    socket.on('end', () => this.#wait())
-    socket.on('finish', () => this.#wait())
-    socket.on('close', () => {
-      clearTimeout(this.#linger)
-      this.#holder.end(this.#cause)
-    })
+    ;(socket as OwnedSocket)[owner] = this
+    socket.on('error', listeners.error).on('drain', listeners.drain)
+    socket.on('end', listeners.half).on('finish', listeners.half).on('close', listeners.close)
+  }
+
+  /** For the socket's listeners. */
+  handleError(error: unknown): void {
+    if (!this.#cut) this.#cause ??= error
+  }
+
+  /** For the socket's listeners. */
+  handleClose(): void {
+    clearTimeout(this.#linger)
+    this.holder.end(this.#cause)
   }
 
   open(sink: Sink): void {
-    this.#holder.open(sink, () => {
+    this.holder.open(sink, () => {
       // Accepted sockets emit 'data', because a server cannot be given `onread`; others read in
       // place.
-      this.socket.on('data', (bytes: Uint8Array) => this.#holder.chunk(bytes))
+      this.socket.on('data', listeners.data)
       this.socket.resume()
     })
   }
@@ -78,7 +107,7 @@ export class SocketTransport implements Transport {
     if (this.#ended) return
     this.#ended = true
     // Resumed so that the peer's end is noticed.
-    if (this.#holder.live) this.socket.resume()
+    if (this.holder.live) this.socket.resume()
     this.socket.end()
   }
 
@@ -91,25 +120,25 @@ export class SocketTransport implements Transport {
   }
 
   destroy(cause?: unknown): void {
-    if (this.#cut || this.#holder.over) return
+    if (this.#cut || this.holder.over) return
     this.#ended = true
     this.#cut = true
     this.#cause = cause
-    this.#holder.drop()
+    this.holder.drop()
     // 'close' follows, even if an error has already destroyed the socket.
     this.socket.destroy()
   }
 
   #received(length: number, array: Uint8Array): boolean {
     if (this.#cut) return false
-    const sink = this.#holder.live
+    const sink = this.holder.live
     if (sink && array !== this.#first) sink.read(length)
-    else this.#holder.chunk(sink ? array.subarray(0, length) : array.slice(0, length))
-    return this.#holder.live !== undefined
+    else this.holder.chunk(sink ? array.subarray(0, length) : array.slice(0, length))
+    return this.holder.live !== undefined
   }
 
-  // One direction has ended: the other gets a limited time to follow.
-  #wait(): void {
+  /** One direction has ended: the other gets a limited time to follow. */
+  handleHalf(): void {
     if (this.#linger || this.socket.destroyed) return
     this.#linger = setTimeout(() => this.socket.destroy(), lingerTime)
     this.#linger.unref()

@@ -162,11 +162,14 @@ export class PacketWriter extends StreamWriter {
    * platforms that do not signal the end of a turn, waits until nothing new was queued for a while.
    */
   queueFlush(patient = false): void {
-    this.#turnEnd ??= new TurnEnd(this.#host.platform, () => {
-      if (this.#host.waiting) this.#host.flush()
-      this.flush()
-    })
+    this.#turnEnd ??= new TurnEnd(this.#host.platform, this)
     if (!this.stopped && this.#turnEnd.ask(patient)) this.lookForWatchers()
+  }
+
+  /** A turn in which `queueFlush` was called has ended. */
+  handleTurnEnd(): void {
+    if (this.#host.waiting) this.#host.flush()
+    this.flush()
   }
 
   flush(): void {

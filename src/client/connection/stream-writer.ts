@@ -286,7 +286,7 @@ const quietHops = 8
 export class TurnEnd {
   readonly #later: (callback: () => void) => void
   readonly #hops: number
-  readonly #callback: () => void
+  readonly #owner: { handleTurnEnd(): void }
   /**
    * Hops until the callback; below 0 when a scheduled one was cancelled, 0 when none is scheduled.
    */
@@ -294,10 +294,10 @@ export class TurnEnd {
   /** One of the requests is not patient. */
   #soon = false
 
-  constructor({ turnEnd, microtask }: Platform, callback: () => void) {
+  constructor({ turnEnd, microtask }: Platform, owner: { handleTurnEnd(): void }) {
     this.#later = turnEnd ?? microtask
     this.#hops = turnEnd === undefined ? quietHops : 1
-    this.#callback = callback
+    this.#owner = owner
   }
 
   /**
@@ -329,6 +329,6 @@ export class TurnEnd {
     const due = this.#left > 0
     this.#left = 0
     this.#soon = false
-    if (due) this.#callback()
+    if (due) this.#owner.handleTurnEnd()
   }
 }

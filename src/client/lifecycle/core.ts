@@ -35,6 +35,9 @@ import type { ClientInternals } from './internals.js'
 import { Shutdown } from './shutdown.js'
 import { States } from './states.js'
 
+// Shared, because most clients have no others.
+const noExtras: readonly Extra[] = []
+
 /** Everything behind a client. */
 export class Core implements ClientInternals, ClientAccess {
   readonly platform: Platform
@@ -79,7 +82,8 @@ export class Core implements ClientInternals, ClientAccess {
     this.connections.inbox = this.router
     this.authentication = options.auth && new Authentication(this, options.auth)
     const renewal = options.credentials && new Renewal(this, this.authentication)
-    this.extras = [this.authentication ?? [], renewal ?? []].flat()
+    const extras = [this.authentication ?? [], renewal ?? []].flat()
+    this.extras = extras.length > 0 ? extras : noExtras
     this.reconnector = new Reconnector(this, endpoints)
     this.turns = new ReaderTurns(platform)
     this.states.dismiss = platform.attend?.(this)

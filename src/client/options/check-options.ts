@@ -380,14 +380,20 @@ const connectSchema = object<Parsed<typeof connectOptions>>(connectOptions)
 export const overrides: Parser<Partial<ConnectOverrides>> = (value, path) =>
   filled(connectSchema(value, path), Object.keys(connectOptions) as (keyof ConnectOverrides)[])
 
+const nothing = Object.freeze({})
+
 // The entries that have a value.
 function filled<T extends object, K extends keyof T>(
   settings: T,
   names: readonly K[],
 ): { readonly [P in K]?: Exclude<T[P], undefined> } {
-  const found: Partial<T> = {}
-  for (const name of names) if (settings[name] !== undefined) found[name] = settings[name]
-  return found as never
+  let found: Partial<T> | undefined
+  for (const name of names)
+    if (settings[name] !== undefined) {
+      found ??= {}
+      found[name] = settings[name]
+    }
+  return (found ?? nothing) as never
 }
 
 /** Names of given options that do not exist in 3.1.1. */
@@ -458,8 +464,21 @@ const config = object<Given>({
   resubscribe: withDefault(oneOf('when-lost', 'always'), 'when-lost'),
 })
 
+// What all clients share of their options: the defaults.
+let usualOptions: Config | undefined
+
 /** Parses the options of a client. @throws MqttError ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
 export function parseOptions(options: ClientOptions): Config {
+  const all = checkedOptions(options)
+  usualOptions ??= checkedOptions({})
+  // Own properties are only those that differ, which saves memory where there are thousands.
+  const own: Record<string, unknown> = Object.create(usualOptions)
+  for (const [name, value] of Object.entries(all))
+    if (value !== usualOptions[name as keyof Config]) own[name] = value
+  return Object.freeze(own) as object as Config
+}
+
+function checkedOptions(options: ClientOptions): Config {
   const given = config(options)
   const durable = given.store !== undefined
   // A message of the announced size must fit the budget together with the buffer it is assembled
@@ -470,7 +489,7 @@ export function parseOptions(options: ClientOptions): Config {
     leastPacketSize,
     Math.min(16 * megabyte, Math.floor(memoryBudget / 2)),
   )
-  const parsed: Config = Object.freeze({
+  const parsed: Config = {
     ...given,
     set: filled(given, said),
     cleanStart: given.cleanStart ?? !durable,
@@ -482,7 +501,7 @@ export function parseOptions(options: ClientOptions): Config {
     requestProblemInformation: given.requestProblemInformation ?? true,
     keepAlive: given.keepAlive ?? 30,
     pingTimeout: given.pingTimeout ?? 10_000,
-  })
+  }
   if (!parsed.cleanStart && parsed.clientId === '' && !durable)
     invalid('clientId', 'set where cleanStart is false')
   const v4 = parsed.protocolVersion === 4

@@ -22,6 +22,8 @@ import type { CancelTimer, Platform } from '../platform.js'
 import { broken, closedEarly, speaksHttp, speaksTls } from '../session/refusal.js'
 import type { ReconnectHost } from './ports.js'
 
+const nothingDropped: readonly string[] = []
+
 /** The plan of one attempt. */
 export interface AttemptPlan {
   readonly endpoint: ParsedEndpoint
@@ -79,7 +81,7 @@ async function connect(
   // With user properties, 'auto' does not fall back to 3.1.1, wherever they come from.
   const hasProperties = (overrides?.userProperties ?? options.userProperties) !== undefined
   const version = options.protocolVersion === 'auto' && hasProperties ? 5 : plan.version
-  const dropped = version === 4 ? unspoken({ ...options.set, ...overrides }) : []
+  const dropped = version === 4 ? unspoken({ ...options.set, ...overrides }) : nothingDropped
   if (options.protocolVersion === 4) assertNone(dropped)
   const auth = await host.begin(() => ({
     attempt: number,

@@ -89,6 +89,14 @@ export class Session {
   negotiated: Negotiated | undefined
   // valid for the connection
   state: SessionState = 'idle'
+  /** The protocol version of the connection. */
+  version: 4 | 5 = 5
+  /**
+   * Session Expiry Interval of CONNECT, in seconds. If it was 0, DISCONNECT must not raise it
+   * [MQTT-3.14.2-2].
+   */
+  openedFor: number
+  /** The latest CONNECT, until it is accepted. */
   #connect: ConnectPacket | undefined
   /** CONNACK accepted the connection. */
   #up = false
@@ -100,6 +108,7 @@ export class Session {
 
   constructor(config: SessionConfig) {
     this.#config = config
+    this.openedFor = config.sessionExpiryInterval ?? 0
     this.#mostInFlight = config.maximumInflight ?? 65_535
     this.#window = this.#mostInFlight
     this.receiveWindow = new ReceiveWindow(
@@ -109,19 +118,6 @@ export class Session {
     )
     this.sendWindow = new SendWindow(this, config.identifierBase)
     this.keepAlive = new KeepAlive(config.pingTimeout, 0, 0)
-  }
-
-  /** The protocol version of the connection. */
-  get version(): 4 | 5 {
-    return this.#connect?.protocolVersion ?? 5
-  }
-
-  /**
-   * Session Expiry Interval of CONNECT, in seconds. If it was 0, DISCONNECT must not raise it
-   * [MQTT-3.14.2-2].
-   */
-  get openedFor(): number {
-    return (this.#connect?.properties ?? this.#config).sessionExpiryInterval ?? 0
   }
 
   /** When to call `handleTimeout`; Infinity for never. */
@@ -147,6 +143,8 @@ export class Session {
   connect(packet: ConnectPacket): void {
     const v5 = packet.protocolVersion === 5
     this.#connect = packet
+    this.version = packet.protocolVersion
+    this.openedFor = packet.properties.sessionExpiryInterval ?? 0
     this.state = 'connecting'
     this.authExchange.start(packet.properties.authenticationMethod)
     this.aliases.start(
@@ -299,6 +297,7 @@ export class Session {
     if (objection !== undefined) return this.fail(0x82, objection)
     const negotiated = negotiate(connect, packet, this.#config.pingTimeout)
     this.negotiated = negotiated
+    this.#connect = undefined
     const foreign = packet.sessionPresent && !this.known
     // Messages that an earlier process had in flight are lost as well.
     const lost = (this.known || this.sendWindow.size > 0) && !packet.sessionPresent

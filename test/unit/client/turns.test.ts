@@ -21,9 +21,10 @@ describe('TurnEnd', () => {
     platform: Pick<Platform, 'microtask' | 'turnEnd'> = virtualPlatform(new VirtualClock()),
   ) {
     const calls = { count: 0 }
-    const turnEnd = new TurnEnd(platform as Platform, () => {
+    const handleTurnEnd = () => {
       calls.count += 1
-    })
+    }
+    const turnEnd = new TurnEnd(platform as Platform, { handleTurnEnd })
     return { turnEnd, calls }
   }
 
