@@ -2,13 +2,14 @@
  * The rows through mosquitto. The broker is the limit of most of them, so that processor time is what tells.
  */
 import { profileProgram, runProgram } from '../child.js'
-import { median } from '../statistics.js'
+import { median, spread } from '../statistics.js'
 import { compared, effort } from './sockets.js'
 
 const lacks = ({ has }) => (has.mosquitto ? undefined : 'mosquitto not found')
 // 5 % for noise.
 const noSlower = { target: 'no slower (≥ 0.95×)', atLeast: 0.95 }
 const halved = { target: 'CPU ≤ 1/2', atMost: 0.5 }
+const ofBare = (atMost, of) => ({ target: `≤ ${atMost}× a ${of}`, atMost })
 
 const eight = {
   part: 'broker',
@@ -25,11 +26,12 @@ const eight = {
   },
 }
 
-function processorOf(results, keys) {
-  const of = (side) =>
-    median(results[side].map((result) => keys.reduce((sum, key) => sum + result[key], 0)))
-  const [mqwire, peer] = [of('mqwire'), of('MQTT.js')]
-  return { ratio: mqwire / peer, mqwire, peer, peerName: 'MQTT.js', figures: 's' }
+function processorOf(results, keys, peerName = 'MQTT.js') {
+  const of = (side) => results[side].map((each) => keys.reduce((sum, key) => sum + each[key], 0))
+  const [ours, theirs] = [of('mqwire'), of(peerName)]
+  const [mqwire, peer] = [median(ours), median(theirs)]
+  const apart = spread(ours.map((each, round) => each / theirs[round]))
+  return { ratio: mqwire / peer, spread: apart, mqwire, peer, peerName, figures: 's' }
 }
 
 const sending = {
@@ -69,6 +71,10 @@ const receiving = (mode, title, target) => ({
   },
   rows: {
     [`user CPU per million received from mosquitto, ${title}`]: target,
+    [`user CPU per million received from mosquitto, ${title}, beside a bare socket`]: ofBare(
+      1.5,
+      'bare socket',
+    ),
     [`receive QoS 0 from mosquitto, ${title}`]: {},
   },
   async run({ mosquitto, quick }) {
@@ -84,12 +90,17 @@ const receiving = (mode, title, target) => ({
     const { results } = await runProgram('from-broker.js', settings)
     return {
       [`user CPU per million received from mosquitto, ${title}`]: processorOf(results, ['user']),
+      [`user CPU per million received from mosquitto, ${title}, beside a bare socket`]: processorOf(
+        results,
+        ['user'],
+        'bare socket',
+      ),
       [`receive QoS 0 from mosquitto, ${title}`]: compared(results),
     }
   },
 })
 
-const trips = (title, program, settings) => ({
+const trips = (title, program, settings, bare) => ({
   part: 'broker',
   lacks,
   async profile({ mosquitto }) {
@@ -102,17 +113,29 @@ const trips = (title, program, settings) => ({
       seconds: 0.5,
     })
   },
-  rows: { [title]: noSlower, [`${title}: CPU`]: halved },
+  rows: {
+    [title]: noSlower,
+    [`${title}: CPU`]: halved,
+    ...(bare && { [`${title}: CPU beside a bare ping-pong`]: ofBare(1.3, 'bare ping-pong') }),
+  },
   async run({ mosquitto, quick }) {
     const { results } = await runProgram(program, {
       port: (await mosquitto()).port,
       first: 500,
       ...settings,
+      ...(bare && { bare }),
       ...effort(quick),
     })
     return {
       [title]: compared(results),
       [`${title}: CPU`]: processorOf(results, ['user', 'system']),
+      ...(bare && {
+        [`${title}: CPU beside a bare ping-pong`]: processorOf(
+          results,
+          ['user', 'system'],
+          'bare ping-pong',
+        ),
+      }),
     }
   },
 })
@@ -123,8 +146,8 @@ export const brokers = [
   sending,
   receiving('owned', 'for await, owned', { target: '≤ 1/3', atMost: 1 / 3 }),
   receiving('listen', 'listen, borrowed', { lessIsBetter: true }),
-  trips('round trip through mosquitto', 'round-trips.js', {}),
-  trips('QoS 1 one at a time through mosquitto', 'send.js', { mode: 'window', window: 1 }),
+  trips('round trip through mosquitto', 'round-trips.js', {}, true),
+  trips('QoS 1 one at a time through mosquitto', 'send.js', { mode: 'window', window: 1 }, true),
   trips('QoS 1 × 8 of 1 KiB through mosquitto', 'send.js', {
     mode: 'window',
     window: 8,

@@ -10,10 +10,11 @@ export function effort(quick) {
 }
 
 /**
- * Ratio and figures of the results of `alternate`: messages per second, and microseconds of processor time a message. With a bare socket among the
- * candidates, also the share of its rate.
+ * Ratio and figures of the results of `alternate`: messages per second, and microseconds of processor time a message. With a third candidate, such as a
+ * bare socket, also the share of its rate.
  */
-export function compared({ mqwire, 'MQTT.js': peer, 'bare socket': bare }, name = 'MQTT.js') {
+export function compared({ mqwire, 'MQTT.js': peer, ...limits }, name = 'MQTT.js') {
+  const [[of, bare] = []] = Object.entries(limits)
   const middle = (results, key) => median(results.map((result) => result[key]))
   const processor = (results) => median(results.map(({ user, system }) => user + system))
   return {
@@ -21,7 +22,7 @@ export function compared({ mqwire, 'MQTT.js': peer, 'bare socket': bare }, name 
     spread: spread(mqwire.map(({ rate }, round) => rate / peer[round].rate)),
     ...(bare && {
       limit: {
-        of: 'bare socket',
+        of,
         share: middle(mqwire, 'rate') / middle(bare, 'rate'),
         spread: spread(mqwire.map(({ rate }, round) => rate / bare[round].rate)),
       },
