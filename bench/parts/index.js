@@ -9,6 +9,7 @@ import { brokers } from './brokers.js'
 import { browser } from './browser.js'
 import { codec } from './codec.js'
 import { delivery } from './delivery.js'
+import { idle } from './idle.js'
 import { memory } from './memory.js'
 import { native } from './native.js'
 import { profiles } from './profiles.js'
@@ -21,6 +22,7 @@ export const measurements = [
   ...routing,
   ...delivery,
   ...sockets,
+  ...idle,
   ...brokers,
   ...memory,
   ...native,

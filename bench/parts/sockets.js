@@ -95,50 +95,6 @@ const ofBare = (leastShare) => ({
   target: `≥ ${leastShare * 100} % of a bare socket`,
   leastShare,
 })
-const idleNames = {
-  time: '2,000 idle clients: time to connect',
-  heap: '2,000 idle clients: heap each, KiB',
-  resident: '2,000 idle clients: resident memory each, KiB',
-  rest: '2,000 idle clients: processor at rest, % of a core',
-}
-
-const idle = {
-  part: 'idle',
-  rows: {
-    [idleNames.time]: { target: "≤ 1× MQTT.js's", atMost: 1, stretch: 0.6 },
-    [idleNames.heap]: { target: '≤ 8 KiB', atMost: 8, unit: 'KiB' },
-    [idleNames.resident]: { target: '≤ 20 KiB', atMost: 20, unit: 'KiB' },
-    [idleNames.rest]: { target: '≤ 1 %', atMost: 1, unit: '%' },
-  },
-  async run({ peer, quick, mosquitto, has }) {
-    const { port } = has.mosquitto ? await mosquitto() : await peer()
-    const runs = { mqwire: [], 'MQTT.js': [] }
-    for (let round = 0; round < (quick ? 1 : 3); round++) {
-      for (const client of Object.keys(runs)) {
-        runs[client].push(
-          await runProgram(
-            'idle.js',
-            { port, client, rest: quick ? 500 : 3000 },
-            { flags: ['--expose-gc'] },
-          ),
-        )
-      }
-    }
-    const of = (client, key, unit = 1) => median(runs[client].map((run) => run[key])) / unit
-    const row = (key, unit, figures) => {
-      const [mqwire, other] = [of('mqwire', key, unit), of('MQTT.js', key, unit)]
-      return { ratio: mqwire, mqwire, peer: other, peerName: 'MQTT.js', figures }
-    }
-    const time = row('milliseconds', 1, 'ms')
-    return {
-      [idleNames.time]: { ...time, ratio: time.mqwire / time.peer },
-      [idleNames.heap]: row('heap', 1024, 'KiB'),
-      [idleNames.resident]: row('resident', 1024, 'KiB'),
-      [idleNames.rest]: row('rest', 0.01, '%'),
-    }
-  },
-}
-
 /** Measurements of this part, in order. */
 export const sockets = [
   receiving({ mode: 'owned' }, target(7, 9), 'receive QoS 0, for await, owned', true),
@@ -235,5 +191,4 @@ export const sockets = [
     'send QoS 1, 1,000 at a time, a program for MQTT.js with mqwire/compat',
   ),
   start,
-  idle,
 ]

@@ -3,7 +3,7 @@
  *
  * A filter `N<count>/<size>[/<user properties>[/<rate>]]` asks for that many PUBLISH packets over 100 topics of 20 bytes, at the QoS of the filter, from a
  * prepared block, and not more of them a second than the rate. It keeps to the Receive Maximum of the CONNECT. For measurements only: it trusts its client and checks nothing.
- * Prints its port, and ends when its standard input ends.
+ * A filter `X` ends all connections at once. Prints its port, and ends when its standard input ends.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -12,6 +12,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,15 @@ static struct block *block_for(unsigned version, unsigned qos, unsigned size, un
   }
   pthread_mutex_unlock(&blocks_lock);
   return found;
+}
+
+/* The sockets of all clients. */
+enum { most_sockets = 1 << 16 };
+static atomic_bool connected[most_sockets];
+
+static void end_all(void) {
+  for (int socket = 0; socket < most_sockets; socket++)
+    if (connected[socket]) shutdown(socket, SHUT_RDWR);
 }
 
 struct client {
@@ -216,6 +226,7 @@ static int subscribe_packet(struct client *client, const unsigned char *body, si
       client->block = block;
       client->wanted += wanted;
     }
+    if (!unsubscribe && size == 1 && filter[0] == 'X') end_all();
     reply[codes + count++] = qos;
     at += 2 + size + (unsubscribe ? 0 : 1);
   }
@@ -319,6 +330,7 @@ static void *serve(void *argument) {
     if (poll(&wait, 1, moved ? 0 : streaming && !open && client.rate ? 1 : -1) < 0 && errno != EINTR) break;
     if (wait.revents & (POLLIN | POLLHUP | POLLERR) && receive(&client)) break;
   }
+  if (client.socket < most_sockets) connected[client.socket] = 0;
   close(client.socket);
   free(client.input);
   free(client.answers);
@@ -345,6 +357,7 @@ int main(void) {
   for (;;) {
     int client = accept(listener, 0, 0);
     if (client < 0) continue;
+    if (client < most_sockets) connected[client] = 1;
     setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     pthread_create(&thread, 0, serve, (void *)(long)client);
     pthread_detach(thread);

@@ -4,20 +4,22 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { threadId } from 'node:worker_threads'
 import { lengthOf, makeBlock } from '../peers/stream.js'
 
 const chunk = 1 << 16
 let sockets = 0
 
 function hello() {
-  const id = Buffer.from(`limit-${process.pid}-${sockets++}`)
+  const id = Buffer.from(`limit-${process.pid}-${threadId}-${sockets++}`)
   return Buffer.from([
     ...[0x10, 13 + id.length, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 2, 0, 0, 0, 0, id.length],
     ...id,
   ])
 }
 
-function subscribeTo(filter) {
+/** SUBSCRIBE with one filter, at QoS 0. */
+export function subscribeTo(filter) {
   const body = [0, 1, 0, 0, filter.length, ...Buffer.from(filter), 0]
   return Buffer.from([0x82, body.length, ...body])
 }
