@@ -2,7 +2,8 @@
  * A server that is never the limit: it answers CONNECT, SUBSCRIBE, UNSUBSCRIBE and PINGREQ, acknowledges QoS 1 and 2, and swallows the rest.
  *
  * A filter `N<count>/<size>[/<user properties>[/<rate>]]` asks for that many PUBLISH packets over 100 topics of 20 bytes, at the QoS of the filter, from a
- * prepared block, and not more of them a second than the rate. It keeps to the Receive Maximum of the CONNECT. For measurements only: it trusts its client and checks nothing.
+ * prepared block, and not more of them a second than the rate. With `/1` behind the rate each leaves when it is due and not with others a millisecond
+ * later, and its payload begins with that time: four bytes, microseconds of the monotonic clock modulo 2^32. It keeps to the Receive Maximum of the CONNECT. For measurements only: it trusts its client and checks nothing.
  * A filter `X` ends all connections at once. Prints its port, and ends when its standard input ends.
  */
 #define _GNU_SOURCE
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -125,6 +127,8 @@ struct client {
   /* PUBLISH packets a second, 0 for no limit; counted from here, in nanoseconds */
   unsigned long rate;
   unsigned long long since;
+  /* whether payloads begin with the time at which they are due: in a block of its own */
+  int stamped;
 };
 
 static unsigned long long now(void) {
@@ -143,6 +147,21 @@ static unsigned long long limit_of(const struct client *client) {
     if (due < limit) limit = due;
   }
   return limit;
+}
+
+/* When a PUBLISH packet is due, in nanoseconds. */
+static unsigned long long due_at(const struct client *client, unsigned long long index) {
+  return client->since + (index + 1) * 1000000000ull / client->rate;
+}
+
+/* Writes the times into the packets of which the next `size` bytes are. */
+static void stamp(const struct client *client, size_t size) {
+  const struct block *block = client->block;
+  for (unsigned long long index = client->sent / block->frame; index * block->frame < client->sent + size; index++) {
+    unsigned due = due_at(client, index) / 1000;
+    unsigned char *at = block->bytes + (index % block->count + 1) * block->frame - block->size;
+    for (int byte = 0; byte < 4; byte++) at[byte] = due >> (24 - 8 * byte);
+  }
 }
 
 /* Blocking, while nothing is being streamed. */
@@ -221,7 +240,10 @@ static int subscribe_packet(struct client *client, const unsigned char *body, si
       unsigned properties = *next == '/' ? strtoul(next + 1, &next, 10) : 0;
       client->rate = *next == '/' ? strtoul(next + 1, &next, 10) : 0;
       client->since = now();
-      struct block *block = block_for(client->version, qos, bytes, properties);
+      client->stamped = client->rate && bytes >= 4 && *next == '/' && next[1] == '1';
+      /* Without slack, a wait ends when it should. */
+      if (client->stamped) prctl(PR_SET_TIMERSLACK, 1);
+      struct block *block = (client->stamped ? make_block : block_for)(client->version, qos, bytes, properties);
       if (block != client->block) client->wanted = client->sent = client->acknowledged = 0;
       client->block = block;
       client->wanted += wanted;
@@ -309,6 +331,7 @@ static int stream(struct client *client) {
   size_t whole = block->frame * block->count, from = client->sent % whole, size = whole - from;
   if (size > left) size = left;
   if (size > slice) size = slice;
+  if (client->stamped) stamp(client, size);
   ssize_t sent = send(client->socket, block->bytes + from, size, MSG_NOSIGNAL);
   if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
   client->sent += sent;
@@ -327,7 +350,15 @@ static void *serve(void *argument) {
     struct pollfd wait = {.fd = client.socket, .events = POLLIN};
     int open = streaming && client.sent < limit_of(&client) * client.block->frame;
     if (open) wait.events |= POLLOUT;
-    if (poll(&wait, 1, moved ? 0 : streaming && !open && client.rate ? 1 : -1) < 0 && errno != EINTR) break;
+    struct timespec until = {0}, *patience = &until;
+    if (!moved && streaming && !open && client.rate) {
+      until.tv_nsec = 1000000;
+      if (client.stamped) {
+        unsigned long long due = due_at(&client, client.sent / client.block->frame), time = now();
+        until.tv_nsec = due <= time ? 0 : due - time < 999999999 ? due - time : 999999999;
+      }
+    } else if (!moved) patience = 0;
+    if (ppoll(&wait, 1, patience, 0) < 0 && errno != EINTR) break;
     if (wait.revents & (POLLIN | POLLHUP | POLLERR) && receive(&client)) break;
   }
   if (client.socket < most_sockets) connected[client.socket] = 0;
