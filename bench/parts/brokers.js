@@ -2,8 +2,7 @@
  * The rows through mosquitto. The broker is the limit of most of them, so that processor time is what tells.
  */
 import { profileProgram, runProgram } from '../child.js'
-import { median, spread } from '../statistics.js'
-import { compared, effort } from './sockets.js'
+import { compared, effort, processorOf } from './sockets.js'
 
 const lacks = ({ has }) => (has.mosquitto ? undefined : 'mosquitto not found')
 // 5 % for noise.
@@ -24,14 +23,6 @@ const eight = {
     })
     return { 'send QoS 1, 8 at a time, to mosquitto': compared(results) }
   },
-}
-
-function processorOf(results, keys, peerName = 'MQTT.js') {
-  const of = (side) => results[side].map((each) => keys.reduce((sum, key) => sum + each[key], 0))
-  const [ours, theirs] = [of('mqwire'), of(peerName)]
-  const [mqwire, peer] = [median(ours), median(theirs)]
-  const apart = spread(ours.map((each, round) => each / theirs[round]))
-  return { ratio: mqwire / peer, spread: apart, mqwire, peer, peerName, figures: 's' }
 }
 
 const sending = {

@@ -39,6 +39,15 @@ export function compared({ mqwire, 'MQTT.js': peer, ...limits }, name = 'MQTT.js
   }
 }
 
+/** Processor time a million of one candidate beside that of another; `keys` are `user`, `system` or both. */
+export function processorOf(results, keys, peerName = 'MQTT.js', name = 'mqwire') {
+  const of = (side) => results[side].map((each) => keys.reduce((sum, key) => sum + each[key], 0))
+  const [ours, theirs] = [of(name), of(peerName)]
+  const [mqwire, peer] = [median(ours), median(theirs)]
+  const apart = spread(ours.map((each, round) => each / theirs[round]))
+  return { ratio: mqwire / peer, spread: apart, mqwire, peer, peerName, figures: 's' }
+}
+
 /** What explains a row that is missed: mqwire alone, under the profiler. */
 const alone = (program, settings) => async (port) =>
   profileProgram(program, { port, ...settings, only: 'mqwire', rounds: 5, seconds: 0.4 })

@@ -2,18 +2,20 @@
  * The programs that receive: one for each way to read, as a user would write it. Runs in browsers as well.
  *
  * Each reads `count` messages and gives what topic and payload lengths add up to. They share no code, so that each is compiled for itself. `read` says
- * what else is done with a payload: `'payload'` takes it as an array, `'text'` as a string, `'bytes'` adds up all its bytes; a function is given the payload,
+ * what else is done with a payload: `'payload'` takes it as an array, `'text'` as a string, `'json'` as the JSON of that workload, `'bytes'` adds up all its bytes; a function is given the payload,
  * and its result is what counts.
  */
 
 const uses = {
   payload: (payload) => payload.length,
   text: (payload) => payload.toString().length,
+  json: (payload) => JSON.parse(payload.toString()).size,
   bytes: (payload) => sumOf(payload),
 }
 
 function used(message, read) {
   if (read === 'text') return message.text().length
+  if (read === 'json') return message.json().size
   return (uses[read] ?? read)(message.payload)
 }
 

@@ -184,7 +184,6 @@ describe('the program', { timeout: 120_000 }, () => {
 
   it.each([
     ['durable/main.js', ['--quick', '--only', 'publish', '--only', 'opening'], 3],
-    ['typed.js', ['--rounds', '1', '--messages', '1000'], 10],
   ])('%s judges each target, and exits with 1 when one is missed', (program, parameters, count) => {
     const { status, stdout, stderr } = bench(program, parameters, 'mosquitto')
     expect(stderr).toBe('')
