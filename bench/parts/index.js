@@ -9,6 +9,7 @@ import { brokers } from './brokers.js'
 import { browser } from './browser.js'
 import { codec } from './codec.js'
 import { delivery } from './delivery.js'
+import { durable } from './durable.js'
 import { idle } from './idle.js'
 import { memory } from './memory.js'
 import { native } from './native.js'
@@ -23,6 +24,7 @@ export const measurements = [
   ...delivery,
   ...sockets,
   ...idle,
+  ...durable,
   ...brokers,
   ...memory,
   ...native,
