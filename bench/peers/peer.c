@@ -103,9 +103,12 @@ static struct block *block_for(unsigned version, unsigned qos, unsigned size, un
 enum { most_sockets = 1 << 16 };
 static atomic_bool connected[most_sockets];
 
+/* Those that are there now: who comes back meanwhile stays. */
 static void end_all(void) {
+  unsigned char there[most_sockets];
+  for (int socket = 0; socket < most_sockets; socket++) there[socket] = connected[socket];
   for (int socket = 0; socket < most_sockets; socket++)
-    if (connected[socket]) shutdown(socket, SHUT_RDWR);
+    if (there[socket]) shutdown(socket, SHUT_RDWR);
 }
 
 struct client {
