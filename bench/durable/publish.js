@@ -1,6 +1,6 @@
 /**
- * QoS 1 publishes a second of clients that keep them in LevelDB until they are acknowledged: mqwire, synced and not, beside MQTT.js with mqtt-level-store,
- * which does not sync.
+ * QoS 1 publishes a second of clients that keep them in LevelDB until they are acknowledged: mqwire, synced and not, and a queue of mqwire, beside MQTT.js
+ * with mqtt-level-store, which does not sync; nor does the queue.
  *
  * Settings: `port` of a broker, `atOnce`, `only`, and those of `alternate`.
  */
@@ -10,6 +10,7 @@ import path from 'node:path'
 import mqttjs from 'mqtt'
 import levelManager from 'mqtt-level-store'
 import { connect } from 'mqwire'
+import { openQueue } from 'mqwire/queue'
 import { levelStore } from 'mqwire/store/level'
 import { startPeer } from '../peers/index.js'
 import { alternate, finish, settings, timed } from '../programs/rounds.js'
@@ -42,6 +43,17 @@ async function mqwire(durability) {
   return (count) => timedPublishes(count, (topic) => client.publish(topic, payload, { qos: 1 }))
 }
 
+async function queue() {
+  const store = await levelStore(path.join(folder, 'queue'), { durability: 'os' })
+  const client = await connect(url, { clientId: 'durable-queue', cleanStart: true })
+  const kept = await openQueue(client, { store })
+  return (count) =>
+    timedPublishes(count, async (topic) => {
+      const { delivered } = await kept.publish(topic, payload, { qos: 1 })
+      await delivered
+    })
+}
+
 async function mqttJs() {
   const { incoming, outgoing } = levelManager(path.join(folder, 'mqttjs'))
   const options = {
@@ -57,7 +69,7 @@ async function mqttJs() {
     timedPublishes(count, (topic) => client.publishAsync(topic, payload, { qos: 1 }))
 }
 
-const openers = { os: () => mqwire('os'), sync: () => mqwire('sync'), 'MQTT.js': mqttJs }
+const openers = { os: () => mqwire('os'), sync: () => mqwire('sync'), queue, 'MQTT.js': mqttJs }
 const candidates = {}
 for (const [name, open] of Object.entries(openers))
   if (only === undefined || only === name) candidates[name] = await open()

@@ -2,13 +2,13 @@
  * The rows through mosquitto. The broker is the limit of most of them, so that processor time is what tells.
  */
 import { profileProgram, runProgram } from '../child.js'
-import { median } from '../statistics.js'
-import { compared, effort } from './sockets.js'
+import { compared, effort, processorOf } from './sockets.js'
 
 const lacks = ({ has }) => (has.mosquitto ? undefined : 'mosquitto not found')
 // 5 % for noise.
 const noSlower = { target: 'no slower (≥ 0.95×)', atLeast: 0.95 }
 const halved = { target: 'CPU ≤ 1/2', atMost: 0.5 }
+const ofBare = (atMost, of) => ({ target: `≤ ${atMost}× a ${of}`, atMost })
 
 const eight = {
   part: 'broker',
@@ -23,13 +23,6 @@ const eight = {
     })
     return { 'send QoS 1, 8 at a time, to mosquitto': compared(results) }
   },
-}
-
-function processorOf(results, keys) {
-  const of = (side) =>
-    median(results[side].map((result) => keys.reduce((sum, key) => sum + result[key], 0)))
-  const [mqwire, peer] = [of('mqwire'), of('MQTT.js')]
-  return { ratio: mqwire / peer, mqwire, peer, peerName: 'MQTT.js', figures: 's' }
 }
 
 const sending = {
@@ -69,6 +62,10 @@ const receiving = (mode, title, target) => ({
   },
   rows: {
     [`user CPU per million received from mosquitto, ${title}`]: target,
+    [`user CPU per million received from mosquitto, ${title}, beside a bare socket`]: ofBare(
+      1.5,
+      'bare socket',
+    ),
     [`receive QoS 0 from mosquitto, ${title}`]: {},
   },
   async run({ mosquitto, quick }) {
@@ -84,12 +81,17 @@ const receiving = (mode, title, target) => ({
     const { results } = await runProgram('from-broker.js', settings)
     return {
       [`user CPU per million received from mosquitto, ${title}`]: processorOf(results, ['user']),
+      [`user CPU per million received from mosquitto, ${title}, beside a bare socket`]: processorOf(
+        results,
+        ['user'],
+        'bare socket',
+      ),
       [`receive QoS 0 from mosquitto, ${title}`]: compared(results),
     }
   },
 })
 
-const trips = (title, program, settings) => ({
+const trips = (title, program, settings, bare) => ({
   part: 'broker',
   lacks,
   async profile({ mosquitto }) {
@@ -102,17 +104,29 @@ const trips = (title, program, settings) => ({
       seconds: 0.5,
     })
   },
-  rows: { [title]: noSlower, [`${title}: CPU`]: halved },
+  rows: {
+    [title]: noSlower,
+    [`${title}: CPU`]: halved,
+    ...(bare && { [`${title}: CPU beside a bare ping-pong`]: ofBare(1.3, 'bare ping-pong') }),
+  },
   async run({ mosquitto, quick }) {
     const { results } = await runProgram(program, {
       port: (await mosquitto()).port,
       first: 500,
       ...settings,
+      ...(bare && { bare }),
       ...effort(quick),
     })
     return {
       [title]: compared(results),
       [`${title}: CPU`]: processorOf(results, ['user', 'system']),
+      ...(bare && {
+        [`${title}: CPU beside a bare ping-pong`]: processorOf(
+          results,
+          ['user', 'system'],
+          'bare ping-pong',
+        ),
+      }),
     }
   },
 })
@@ -123,8 +137,8 @@ export const brokers = [
   sending,
   receiving('owned', 'for await, owned', { target: '≤ 1/3', atMost: 1 / 3 }),
   receiving('listen', 'listen, borrowed', { lessIsBetter: true }),
-  trips('round trip through mosquitto', 'round-trips.js', {}),
-  trips('QoS 1 one at a time through mosquitto', 'send.js', { mode: 'window', window: 1 }),
+  trips('round trip through mosquitto', 'round-trips.js', {}, true),
+  trips('QoS 1 one at a time through mosquitto', 'send.js', { mode: 'window', window: 1 }, true),
   trips('QoS 1 × 8 of 1 KiB through mosquitto', 'send.js', {
     mode: 'window',
     window: 8,

@@ -9,6 +9,8 @@ import { brokers } from './brokers.js'
 import { browser } from './browser.js'
 import { codec } from './codec.js'
 import { delivery } from './delivery.js'
+import { durable } from './durable.js'
+import { idle } from './idle.js'
 import { memory } from './memory.js'
 import { native } from './native.js'
 import { profiles } from './profiles.js'
@@ -21,6 +23,8 @@ export const measurements = [
   ...routing,
   ...delivery,
   ...sockets,
+  ...idle,
+  ...durable,
   ...brokers,
   ...memory,
   ...native,

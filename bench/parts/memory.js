@@ -1,5 +1,6 @@
 /**
- * The rows of memory: garbage, growth, what a kept message keeps, and heap bytes per message by lifetime. Runs with a controlled collector.
+ * The rows of memory: garbage, growth, what a kept message keeps, and heap bytes per message by lifetime; and how late messages are at a steady rate. Runs
+ * with a controlled collector.
  */
 import { runProgram } from '../child.js'
 
@@ -28,6 +29,45 @@ const steady = (mode, title, targets) => {
         figures,
       })
       return { [garbage]: side('bytes', 'B'), [delay]: side('p99', 'ms') }
+    },
+  }
+}
+
+const shares = { p50: 'p50', p99: 'p99', p999: 'p99.9' }
+// A tenth of a millisecond for noise.
+const noWorse = { target: 'no worse (≤ 1.1×)', atMost: 1.1 }
+
+const latency = (mode, title) => {
+  const titleOf = (share) => `${shares[share]} of latency at 20,000 msgs/s, ${title}`
+  return {
+    part: 'latency',
+    async lacks({ peer }) {
+      const { kind } = await peer()
+      return kind === 'C' ? undefined : 'no C compiler: the peer in Node sends by milliseconds'
+    },
+    rows: {
+      [titleOf('p50')]: noWorse,
+      [titleOf('p99')]: noWorse,
+      [titleOf('p999')]: { lessIsBetter: true },
+    },
+    async run({ peer, quick }) {
+      const { port } = await peer()
+      const settings = {
+        port,
+        mode,
+        latency: true,
+        rate: 20_000,
+        ...(quick ? { seconds: 1, turns: 1 } : { turns: 5 }),
+      }
+      const { mqwire, 'MQTT.js': other } = await runProgram('steady.js', settings, collected)
+      const row = (share) => ({
+        ratio: mqwire[share] / other[share],
+        mqwire: mqwire[share],
+        peer: other[share],
+        peerName: 'MQTT.js',
+        figures: 'ms',
+      })
+      return Object.fromEntries(Object.keys(shares).map((share) => [titleOf(share), row(share)]))
     },
   }
 }
@@ -114,6 +154,8 @@ export const memory = [
     delay: { target: 'no worse (≤ 1.1×)', atMost: 1.1 },
   }),
   steady('owned', 'for await, owned', {}),
+  latency('owned', 'for await, owned'),
+  latency('listen', 'listen, borrowed'),
   keep,
   ...['owned', 'borrowed', 'batches', 'listen'].map((mode) => growth(mode, 0)),
   growth('owned', 1),

@@ -10,10 +10,11 @@ export function effort(quick) {
 }
 
 /**
- * Ratio and figures of the results of `alternate`: messages per second, and microseconds of processor time a message. With a bare socket among the
- * candidates, also the share of its rate.
+ * Ratio and figures of the results of `alternate`: messages per second, and microseconds of processor time a message. With a third candidate, such as a
+ * bare socket, also the share of its rate.
  */
-export function compared({ mqwire, 'MQTT.js': peer, 'bare socket': bare }, name = 'MQTT.js') {
+export function compared({ mqwire, 'MQTT.js': peer, ...limits }, name = 'MQTT.js') {
+  const [[of, bare] = []] = Object.entries(limits)
   const middle = (results, key) => median(results.map((result) => result[key]))
   const processor = (results) => median(results.map(({ user, system }) => user + system))
   return {
@@ -21,7 +22,7 @@ export function compared({ mqwire, 'MQTT.js': peer, 'bare socket': bare }, name 
     spread: spread(mqwire.map(({ rate }, round) => rate / peer[round].rate)),
     ...(bare && {
       limit: {
-        of: 'bare socket',
+        of,
         share: middle(mqwire, 'rate') / middle(bare, 'rate'),
         spread: spread(mqwire.map(({ rate }, round) => rate / bare[round].rate)),
       },
@@ -36,6 +37,15 @@ export function compared({ mqwire, 'MQTT.js': peer, 'bare socket': bare }, name 
       ratio: processor(mqwire) / processor(peer),
     },
   }
+}
+
+/** Processor time a million of one candidate beside that of another; `keys` are `user`, `system` or both. */
+export function processorOf(results, keys, peerName = 'MQTT.js', name = 'mqwire') {
+  const of = (side) => results[side].map((each) => keys.reduce((sum, key) => sum + each[key], 0))
+  const [ours, theirs] = [of(name), of(peerName)]
+  const [mqwire, peer] = [median(ours), median(theirs)]
+  const apart = spread(ours.map((each, round) => each / theirs[round]))
+  return { ratio: mqwire / peer, spread: apart, mqwire, peer, peerName, figures: 's' }
 }
 
 /** What explains a row that is missed: mqwire alone, under the profiler. */
@@ -94,50 +104,6 @@ const ofBare = (leastShare) => ({
   target: `≥ ${leastShare * 100} % of a bare socket`,
   leastShare,
 })
-const idleNames = {
-  time: '2,000 idle clients: time to connect',
-  heap: '2,000 idle clients: heap each, KiB',
-  resident: '2,000 idle clients: resident memory each, KiB',
-  rest: '2,000 idle clients: processor at rest, % of a core',
-}
-
-const idle = {
-  part: 'idle',
-  rows: {
-    [idleNames.time]: { target: "≤ 1× MQTT.js's", atMost: 1, stretch: 0.6 },
-    [idleNames.heap]: { target: '≤ 8 KiB', atMost: 8, unit: 'KiB' },
-    [idleNames.resident]: { target: '≤ 20 KiB', atMost: 20, unit: 'KiB' },
-    [idleNames.rest]: { target: '≤ 1 %', atMost: 1, unit: '%' },
-  },
-  async run({ peer, quick, mosquitto, has }) {
-    const { port } = has.mosquitto ? await mosquitto() : await peer()
-    const runs = { mqwire: [], 'MQTT.js': [] }
-    for (let round = 0; round < (quick ? 1 : 3); round++) {
-      for (const client of Object.keys(runs)) {
-        runs[client].push(
-          await runProgram(
-            'idle.js',
-            { port, client, rest: quick ? 500 : 3000 },
-            { flags: ['--expose-gc'] },
-          ),
-        )
-      }
-    }
-    const of = (client, key, unit = 1) => median(runs[client].map((run) => run[key])) / unit
-    const row = (key, unit, figures) => {
-      const [mqwire, other] = [of('mqwire', key, unit), of('MQTT.js', key, unit)]
-      return { ratio: mqwire, mqwire, peer: other, peerName: 'MQTT.js', figures }
-    }
-    const time = row('milliseconds', 1, 'ms')
-    return {
-      [idleNames.time]: { ...time, ratio: time.mqwire / time.peer },
-      [idleNames.heap]: row('heap', 1024, 'KiB'),
-      [idleNames.resident]: row('resident', 1024, 'KiB'),
-      [idleNames.rest]: row('rest', 0.01, '%'),
-    }
-  },
-}
-
 /** Measurements of this part, in order. */
 export const sockets = [
   receiving({ mode: 'owned' }, target(7, 9), 'receive QoS 0, for await, owned', true),
@@ -234,5 +200,4 @@ export const sockets = [
     'send QoS 1, 1,000 at a time, a program for MQTT.js with mqwire/compat',
   ),
   start,
-  idle,
 ]

@@ -2,8 +2,9 @@
  * A server that is never the limit: it answers CONNECT, SUBSCRIBE, UNSUBSCRIBE and PINGREQ, acknowledges QoS 1 and 2, and swallows the rest.
  *
  * A filter `N<count>/<size>[/<user properties>[/<rate>]]` asks for that many PUBLISH packets over 100 topics of 20 bytes, at the QoS of the filter, from a
- * prepared block, and not more of them a second than the rate. It keeps to the Receive Maximum of the CONNECT. For measurements only: it trusts its client and checks nothing.
- * Prints its port, and ends when its standard input ends.
+ * prepared block, and not more of them a second than the rate. With `/1` behind the rate each leaves when it is due and not with others a millisecond
+ * later, and its payload begins with that time: four bytes, microseconds of the monotonic clock modulo 2^32. It keeps to the Receive Maximum of the CONNECT. For measurements only: it trusts its client and checks nothing.
+ * A filter `X` ends all connections at once. Prints its port, and ends when its standard input ends.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -12,9 +13,11 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -96,6 +99,18 @@ static struct block *block_for(unsigned version, unsigned qos, unsigned size, un
   return found;
 }
 
+/* The sockets of all clients. */
+enum { most_sockets = 1 << 16 };
+static atomic_bool connected[most_sockets];
+
+/* Those that are there now: who comes back meanwhile stays. */
+static void end_all(void) {
+  unsigned char there[most_sockets];
+  for (int socket = 0; socket < most_sockets; socket++) there[socket] = connected[socket];
+  for (int socket = 0; socket < most_sockets; socket++)
+    if (there[socket]) shutdown(socket, SHUT_RDWR);
+}
+
 struct client {
   int socket;
   unsigned version;
@@ -115,6 +130,8 @@ struct client {
   /* PUBLISH packets a second, 0 for no limit; counted from here, in nanoseconds */
   unsigned long rate;
   unsigned long long since;
+  /* whether payloads begin with the time at which they are due: in a block of its own */
+  int stamped;
 };
 
 static unsigned long long now(void) {
@@ -133,6 +150,21 @@ static unsigned long long limit_of(const struct client *client) {
     if (due < limit) limit = due;
   }
   return limit;
+}
+
+/* When a PUBLISH packet is due, in nanoseconds. */
+static unsigned long long due_at(const struct client *client, unsigned long long index) {
+  return client->since + (index + 1) * 1000000000ull / client->rate;
+}
+
+/* Writes the times into the packets of which the next `size` bytes are. */
+static void stamp(const struct client *client, size_t size) {
+  const struct block *block = client->block;
+  for (unsigned long long index = client->sent / block->frame; index * block->frame < client->sent + size; index++) {
+    unsigned due = due_at(client, index) / 1000;
+    unsigned char *at = block->bytes + (index % block->count + 1) * block->frame - block->size;
+    for (int byte = 0; byte < 4; byte++) at[byte] = due >> (24 - 8 * byte);
+  }
 }
 
 /* Blocking, while nothing is being streamed. */
@@ -211,11 +243,15 @@ static int subscribe_packet(struct client *client, const unsigned char *body, si
       unsigned properties = *next == '/' ? strtoul(next + 1, &next, 10) : 0;
       client->rate = *next == '/' ? strtoul(next + 1, &next, 10) : 0;
       client->since = now();
-      struct block *block = block_for(client->version, qos, bytes, properties);
+      client->stamped = client->rate && bytes >= 4 && *next == '/' && next[1] == '1';
+      /* Without slack, a wait ends when it should. */
+      if (client->stamped) prctl(PR_SET_TIMERSLACK, 1);
+      struct block *block = (client->stamped ? make_block : block_for)(client->version, qos, bytes, properties);
       if (block != client->block) client->wanted = client->sent = client->acknowledged = 0;
       client->block = block;
       client->wanted += wanted;
     }
+    if (!unsubscribe && size == 1 && filter[0] == 'X') end_all();
     reply[codes + count++] = qos;
     at += 2 + size + (unsubscribe ? 0 : 1);
   }
@@ -298,6 +334,7 @@ static int stream(struct client *client) {
   size_t whole = block->frame * block->count, from = client->sent % whole, size = whole - from;
   if (size > left) size = left;
   if (size > slice) size = slice;
+  if (client->stamped) stamp(client, size);
   ssize_t sent = send(client->socket, block->bytes + from, size, MSG_NOSIGNAL);
   if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
   client->sent += sent;
@@ -316,9 +353,18 @@ static void *serve(void *argument) {
     struct pollfd wait = {.fd = client.socket, .events = POLLIN};
     int open = streaming && client.sent < limit_of(&client) * client.block->frame;
     if (open) wait.events |= POLLOUT;
-    if (poll(&wait, 1, moved ? 0 : streaming && !open && client.rate ? 1 : -1) < 0 && errno != EINTR) break;
+    struct timespec until = {0}, *patience = &until;
+    if (!moved && streaming && !open && client.rate) {
+      until.tv_nsec = 1000000;
+      if (client.stamped) {
+        unsigned long long due = due_at(&client, client.sent / client.block->frame), time = now();
+        until.tv_nsec = due <= time ? 0 : due - time < 999999999 ? due - time : 999999999;
+      }
+    } else if (!moved) patience = 0;
+    if (ppoll(&wait, 1, patience, 0) < 0 && errno != EINTR) break;
     if (wait.revents & (POLLIN | POLLHUP | POLLERR) && receive(&client)) break;
   }
+  if (client.socket < most_sockets) connected[client.socket] = 0;
   close(client.socket);
   free(client.input);
   free(client.answers);
@@ -345,6 +391,7 @@ int main(void) {
   for (;;) {
     int client = accept(listener, 0, 0);
     if (client < 0) continue;
+    if (client < most_sockets) connected[client] = 1;
     setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     pthread_create(&thread, 0, serve, (void *)(long)client);
     pthread_detach(thread);

@@ -2,7 +2,7 @@
  * `peer.c` once more, for machines without a C compiler: a server that answers, acknowledges, swallows, and streams prepared PUBLISH packets.
  *
  * A filter `N<count>/<size>[/<user properties>[/<rate>]]` asks for that many PUBLISH over 100 topics of 20 bytes, at the QoS of the filter, and not more of
- * them a second than the rate; the Receive Maximum of the CONNECT is kept. With a folder that has `key.pem` and `certificate.pem` it speaks TLS. For measurements only: it trusts its client. Prints its port, and ends when its standard input ends.
+ * them a second than the rate; a filter `X` ends all connections at once; the Receive Maximum of the CONNECT is kept. With a folder that has `key.pem` and `certificate.pem` it speaks TLS. For measurements only: it trusts its client. Prints its port, and ends when its standard input ends.
  */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -13,6 +13,7 @@ import { connackOf, lengthOf, makeBlock, wishOf } from './stream.js'
 const readSize = 1 << 20
 const slice = 1 << 18
 const blocks = new Map()
+const sockets = new Set()
 
 function blockFor(version, { qos, size, properties }) {
   const key = `${version}/${qos}/${size}/${properties}`
@@ -40,6 +41,8 @@ class Connection {
   constructor(socket) {
     this.#socket = socket
     socket.setNoDelay(true)
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
     socket.on('error', () => undefined)
     socket.on('drain', () => {
       this.#full = false
@@ -111,7 +114,8 @@ class Connection {
   }
 
   #subscribe(subscribe, body) {
-    const { codes, wish } = wishOf(body, subscribe, this.#version)
+    const { codes, wish, all } = wishOf(body, subscribe, this.#version)
+    if (all) for (const socket of sockets) socket.destroy()
     const rest = this.#version === 5 ? [0, ...codes] : subscribe ? codes : []
     this.#answers.push(
       Buffer.from([subscribe ? 0x90 : 0xb0, 2 + rest.length, body[0], body[1], ...rest]),

@@ -37,10 +37,11 @@ export function connackOf(body) {
   return { answer: Buffer.of(0x20, 5, 0, 0, 2, 0x29, 0), receiveMaximum }
 }
 
-/** The reason codes for a SUBSCRIBE or UNSUBSCRIBE, and the stream it asks for. */
+/** The reason codes for a SUBSCRIBE or UNSUBSCRIBE, the stream it asks for, and whether it asks for the end of all connections. */
 export function wishOf(body, subscribe, version = 5) {
   const codes = []
   let wish
+  let all = false
   for (let at = version === 5 ? 3 + body[2] : 2; at < body.length; ) {
     const size = body.readUInt16BE(at)
     const filter = body.toString('utf8', at + 2, at + 2 + size)
@@ -54,10 +55,11 @@ export function wishOf(body, subscribe, version = 5) {
         rate: Number(asked[4] ?? 0),
         qos,
       }
+    all ||= subscribe && filter === 'X'
     codes.push(qos)
     at += 2 + size + (subscribe ? 1 : 0)
   }
-  return { codes, wish }
+  return { codes, wish, all }
 }
 
 function variable(length) {

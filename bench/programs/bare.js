@@ -4,30 +4,40 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { threadId } from 'node:worker_threads'
 import { lengthOf, makeBlock } from '../peers/stream.js'
 
-const hello = Buffer.from([
-  ...[0x10, 20, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 2, 0, 0, 0, 0, 7],
-  ...Buffer.from('limit-0'),
-])
 const chunk = 1 << 16
+let sockets = 0
+
+function hello() {
+  const id = Buffer.from(`limit-${process.pid}-${threadId}-${sockets++}`)
+  return Buffer.from([
+    ...[0x10, 13 + id.length, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 2, 0, 0, 0, 0, id.length],
+    ...id,
+  ])
+}
+
+/** SUBSCRIBE with one filter, at QoS 0. */
+export function subscribeTo(filter) {
+  const body = [0, 1, 0, 0, filter.length, ...Buffer.from(filter), 0]
+  return Buffer.from([0x82, body.length, ...body])
+}
 
 /** A socket whose CONNECT was answered; `secure` are options of `tls.connect`. */
-async function openBare(port, secure) {
+export async function openBare(port, secure) {
   const where = { port, host: '127.0.0.1' }
   const socket = secure === undefined ? connect(where) : connectTls({ ...where, ...secure })
   await once(socket, secure === undefined ? 'connect' : 'secureConnect')
   socket.setNoDelay(true)
-  socket.write(hello)
+  socket.write(hello())
   await once(socket, 'data')
   return socket
 }
 
-/** Reads as many PUBLISH as `receive.js` asks for, at QoS 0. */
-export async function receiveBare({ port, secure, size, properties }, count, timed) {
+/** Reads as many PUBLISH as `receive.js` asks for, at QoS 0; with a `filter` of its own, those that another sends. */
+export async function receiveBare({ port, secure, size, properties = 0, filter }, count, timed) {
   const socket = await openBare(port, secure)
-  const filter = Buffer.from(`N${count}/${size}/${properties}`)
-  const body = [0, 1, 0, 0, filter.length, ...filter, 0]
   // SUBACK, and the messages.
   let left = 6 + count * makeBlock(0, size, properties).frame
   const time = await timed(
@@ -38,7 +48,7 @@ export async function receiveBare({ port, secure, size, properties }, count, tim
           if (left <= 0) resolve()
         })
         socket.on('close', () => reject(new Error(`${left} bytes are missing`)))
-        socket.write(Buffer.from([0x82, body.length, ...body]))
+        socket.write(subscribeTo(filter ?? `N${count}/${size}/${properties}`))
       }),
   )
   if (left !== 0) throw new Error(`${-left} bytes too many`)
@@ -63,6 +73,41 @@ export async function sendBare({ port, secure, size }, count, timed) {
     const [puback] = await answer
     if (puback[0] !== 0x40 || lengthOf(puback, 1).body === 0) throw new Error('no PUBACK')
   })
+  socket.destroy()
+  return time
+}
+
+/** One PUBLISH at a time: at QoS 0 until it comes back from the broker, at QoS 1 until its PUBACK. */
+export async function pingPongBare({ port, size, qos }, count, timed) {
+  const socket = await openBare(port)
+  const topic = Buffer.from(`bare/${process.pid}/${sockets}`)
+  if (qos === 0) {
+    socket.write(subscribeTo(topic))
+    await once(socket, 'data')
+  }
+  const body = [0, topic.length, ...topic, ...(qos > 0 ? [0, 1] : []), 0]
+  const remaining = body.length + size
+  const head = Buffer.of(0x30 | (qos << 1), (remaining & 127) | 128, remaining >> 7)
+  const packet = Buffer.concat([head, Buffer.from(body), Buffer.alloc(size, 'x')])
+  const time = await timed(
+    () =>
+      new Promise((resolve, reject) => {
+        let left = count
+        let missing = 0
+        socket.on('data', (bytes) => {
+          if (missing === 0) {
+            const { body, length } = lengthOf(bytes, 1)
+            missing = body + length
+          }
+          missing -= bytes.length
+          if (missing > 0) return
+          if (--left === 0) resolve()
+          else socket.write(packet)
+        })
+        socket.on('close', () => reject(new Error(`${left} answers are missing`)))
+        socket.write(packet)
+      }),
+  )
   socket.destroy()
   return time
 }

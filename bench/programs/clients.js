@@ -3,6 +3,7 @@
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { threadId } from 'node:worker_threads'
 import mqttjs from 'mqtt'
 import { connect } from 'mqwire'
 import compat from 'mqwire/compat'
@@ -20,7 +21,7 @@ export async function openMqttJs(port, options = {}, library = mqttjs) {
     protocolVersion: 5,
     keepalive: 0,
     reconnectPeriod: 0,
-    clientId: `js-${process.pid}-${clients++}`,
+    clientId: `js-${process.pid}-${threadId}-${clients++}`,
     ...options,
   })
   client.on('error', () => undefined)
@@ -41,7 +42,7 @@ export function openMqwire(port, options = {}) {
     keepAlive: false,
     reconnect: false,
     receiveMaximum: 65_535,
-    clientId: `wire-${process.pid}-${clients++}`,
+    clientId: `wire-${process.pid}-${threadId}-${clients++}`,
     ...others,
   })
 }

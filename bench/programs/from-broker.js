@@ -1,5 +1,5 @@
 /**
- * Processor time of a client that receives from a broker, beside MQTT.js: another process floods the broker, one client a round reads.
+ * Processor time of a client that receives from a broker, beside MQTT.js and a bare socket: another process floods the broker, one client a round reads.
  *
  * Settings: `port`, `mode`, `size`, `only`, and those of `alternate`. The broker is the limit, so that only processor time says anything.
  */
@@ -7,6 +7,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { consumers, mqttJsConsumer, unlessClosed } from '../workloads/consumers.js'
+import { receiveBare } from './bare.js'
 import { openMqttJs, openMqwire } from './clients.js'
 import { alternate, finish, settings, timed } from './rounds.js'
 
@@ -48,6 +49,10 @@ const candidates = {
     client.end(true)
     return time
   },
+  'bare socket': (count) =>
+    receiveBare({ port, size, filter: 'plants/#' }, count, (read) =>
+      round(count, () => read().then(() => count * (20 + size))),
+    ),
 }
 if (only !== undefined)
   for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]

@@ -1,47 +1,116 @@
 /**
- * What many connected, quiet clients cost in one process: time to connect, heap and resident memory each, and processor time at rest.
+ * What many connected, quiet clients cost: time and processor time to connect, heap and resident memory each, and processor time at rest; or, with `storm`,
+ * what it costs until all are back, each with its subscription, after the server has ended all connections at once.
  *
- * Settings: `port`, `client` (`mqwire`, `MQTT.js`), `count`. Wants `--expose-gc`, and a process of its own for each client.
+ * Settings: `port`, `client` (`mqwire`, `MQTT.js`, `bare socket`), `count`, `threads` (worker threads that share the clients; 1: none), `rest`
+ * (milliseconds), `storm` (the server is the peer). Wants `--expose-gc`, and a process of its own for each client.
  */
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { isMainThread, parentPort, Worker } from 'node:worker_threads'
+import { openBare, subscribeTo } from './bare.js'
 import { openMqttJs, openMqwire } from './clients.js'
 import { finish, settings, timed } from './rounds.js'
 
-const { port, client, count = 2000, atOnce = 100 } = settings
+const { port, client, count = 2000, threads = 1, atOnce = 100, rest = 3000, storm } = settings
 // With the keep-alive that each has when nothing is said: both wait for it, as clients at rest do.
 const open = {
-  mqwire: () => openMqwire(port, { keepAlive: 60 }),
-  'MQTT.js': () => openMqttJs(port, { keepalive: 60 }),
+  mqwire: (more) => openMqwire(port, { keepAlive: 60, ...more }),
+  'MQTT.js': (more) => openMqttJs(port, { keepalive: 60, ...more }),
+  'bare socket': () => openBare(port),
+}[client]
+const nothing = () => undefined
+
+let subacks = 0
+let heard = nothing
+
+// Reconnects after a millisecond: MQTT.js takes no shorter delay.
+const openSubscribed = {
+  async mqwire() {
+    const made = await open({ reconnect: { backoff: () => 1 } })
+    await made.listen('quiet', nothing)
+    made.on('packet', ({ packet }) => packet.type === 'suback' && heard(++subacks))
+  },
+  async 'MQTT.js'() {
+    const made = await open({ reconnectPeriod: 1 })
+    made.on('message', nothing)
+    await made.subscribeAsync('quiet')
+    made.on('packetreceive', (packet) => packet.cmd === 'suback' && heard(++subacks))
+  },
 }[client]
 
+const tasks = {
+  async open(number, make = open) {
+    let left = number
+    const worker = async () => {
+      while (left-- > 0) kept.push(await make())
+    }
+    await Promise.all(Array.from({ length: atOnce }, worker))
+  },
+  async settle() {
+    for (let turn = 0; turn < 4; turn++) {
+      globalThis.gc()
+      await sleep(50)
+    }
+  },
+}
+const kept = []
+
+const workers = []
+
+/** Does a task here, or a share of it in each of the threads. */
+async function all(task, number) {
+  if (threads === 1) return tasks[task](number)
+  await Promise.all(
+    workers.map((worker) => {
+      worker.postMessage([task, Math.ceil(number / threads)])
+      return once(worker, 'message')
+    }),
+  )
+}
+
 async function settledMemory() {
-  for (let turn = 0; turn < 4; turn++) {
-    globalThis.gc()
-    await sleep(50)
-  }
+  await all('settle', 0)
   return process.memoryUsage()
 }
 
-// Code is compiled, and structures that all share are made, before anything is counted.
-const first = await Promise.all(Array.from({ length: 20 }, open))
-const before = await settledMemory()
-const clients = []
-let opened = 0
-const worker = async () => {
-  while (opened < count) {
-    opened++
-    clients.push(await open())
+async function quiet() {
+  for (let thread = 0; threads > 1 && thread < threads; thread++)
+    workers.push(new Worker(fileURLToPath(import.meta.url), { argv: process.argv.slice(2) }))
+  // Code is compiled, and structures that all share are made, before anything is counted.
+  await all('open', 20 * threads)
+  const before = await settledMemory()
+  const connecting = await timed(() => all('open', count))
+  const after = await settledMemory()
+  const resting = await timed(() => sleep(rest))
+  return {
+    milliseconds: connecting.seconds * 1000,
+    processor: connecting.user + connecting.system,
+    heap: (after.heapUsed - before.heapUsed) / count,
+    outside: (after.external - before.external) / count,
+    resident: (after.rss - before.rss) / count,
+    rest: (resting.user + resting.system) / resting.seconds,
   }
 }
-const connecting = await timed(() => Promise.all(Array.from({ length: atOnce }, worker)))
-const after = await settledMemory()
-const rest = await timed(() => sleep(settings.rest ?? 3000))
-finish({
-  milliseconds: connecting.seconds * 1000,
-  processor: connecting.user + connecting.system,
-  heap: (after.heapUsed - before.heapUsed) / count,
-  outside: (after.external - before.external) / count,
-  resident: (after.rss - before.rss) / count,
-  rest: (rest.user + rest.system) / rest.seconds,
-  clients: clients.length + first.length,
-})
+
+async function stormed() {
+  await tasks.open(count, openSubscribed)
+  await tasks.settle()
+  const control = await openBare(port)
+  const back = await timed(
+    () =>
+      new Promise((resolve) => {
+        heard = (number) => number === count && resolve()
+        control.write(subscribeTo('X'))
+      }),
+  )
+  return { milliseconds: back.seconds * 1000, processor: back.user + back.system }
+}
+
+if (isMainThread) finish(await (storm ? stormed() : quiet()))
+else
+  parentPort.on('message', async ([task, number]) => {
+    await tasks[task](number)
+    parentPort.postMessage('done')
+  })

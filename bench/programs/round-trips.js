@@ -1,7 +1,8 @@
 /**
  * One message to the broker and back, one at a time: publish at QoS 0, and wait for it on a subscription of the same client.
- * Settings: `port`, `size`, `only`, and those of `alternate`.
+ * A bare socket does the same with prepared bytes. Settings: `port`, `size`, `only`, and those of `alternate`.
  */
+import { pingPongBare } from './bare.js'
 import { openMqttJs, openMqwire } from './clients.js'
 import { alternate, finish, settings, timed } from './rounds.js'
 
@@ -42,6 +43,7 @@ const candidates = {
     client.end(true)
     return time
   },
+  'bare ping-pong': (count) => pingPongBare({ port, size, qos: 0 }, count, timed),
 }
 if (only !== undefined)
   for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]

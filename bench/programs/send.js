@@ -2,12 +2,12 @@
  * Messages sent per second: to a peer that swallows and acknowledges, or to mosquitto.
  *
  * Settings: `port`, `mode` (`posted`: QoS 0, flow-controlled, not awaited; `awaited`: QoS 0, each awaited; `window`: QoS 1, `window` at a time),
- * `window`, `size`, `ca` (the file of a certificate: over TLS), `bare` (a bare socket as well), `compat` (`mqwire/compat` runs the program for
+ * `window`, `size`, `ca` (the file of a certificate: over TLS), `bare` (a bare socket as well: `posted`, and `window` of one), `compat` (`mqwire/compat` runs the program for
  * MQTT.js), and those of `alternate`. A round ends when a QoS 1 publish behind the others was acknowledged: the peer has read all of them.
  */
 import { once } from 'node:events'
 import { startPeer } from '../peers/index.js'
-import { sendBare } from './bare.js'
+import { pingPongBare, sendBare } from './bare.js'
 import { openCompat, openMqttJs, openMqwire, secured } from './clients.js'
 import { alternate, finish, settings, timed } from './rounds.js'
 
@@ -109,7 +109,10 @@ const candidates = {
   },
   'MQTT.js': (count) => byMqttJs(openMqttJs, count),
 }
-if (bare) candidates['bare socket'] = (count) => sendBare({ port, secure, size }, count, timed)
+if (bare && mode === 'posted')
+  candidates['bare socket'] = (count) => sendBare({ port, secure, size }, count, timed)
+if (bare && mode === 'window')
+  candidates['bare ping-pong'] = (count) => pingPongBare({ port, size, qos: 1 }, count, timed)
 if (only !== undefined)
   for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
 finish({ results: await alternate(candidates, settings) })

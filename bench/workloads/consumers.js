@@ -2,18 +2,21 @@
  * The programs that receive: one for each way to read, as a user would write it. Runs in browsers as well.
  *
  * Each reads `count` messages and gives what topic and payload lengths add up to. They share no code, so that each is compiled for itself. `read` says
- * what else is done with a payload: `'payload'` takes it as an array, `'text'` as a string, `'bytes'` adds up all its bytes.
+ * what else is done with a payload: `'payload'` takes it as an array, `'text'` as a string, `'json'` as the JSON of that workload, `'bytes'` adds up all its bytes; a function is given the payload,
+ * and its result is what counts.
  */
 
 const uses = {
   payload: (payload) => payload.length,
   text: (payload) => payload.toString().length,
+  json: (payload) => JSON.parse(payload.toString()).size,
   bytes: (payload) => sumOf(payload),
 }
 
 function used(message, read) {
   if (read === 'text') return message.text().length
-  return uses[read](message.payload)
+  if (read === 'json') return message.json().size
+  return (uses[read] ?? read)(message.payload)
 }
 
 /** All bytes, added up. */
@@ -85,7 +88,7 @@ export function mqttJsConsumer(client, { filters, qos, count, read }) {
   let work = 0
   return new Promise((resolve) => {
     client.on('message', (topic, payload) => {
-      work += topic.length + (read ? uses[read](payload) : payload.length)
+      work += topic.length + (read ? (uses[read] ?? read)(payload) : payload.length)
       if (--left === 0) resolve(work)
     })
     client.subscribe(filters, { qos })

@@ -14,17 +14,21 @@ const settling = 5
 
 /**
  * Candidates `(count) => Promise<{ seconds, … }>` that receive `count` messages of a workload.
- * @param {object} settings `mode` of `consumers`, `name` of a workload, `scanner` for mqwire
+ * @param {object} settings `mode` and `read` of `consumers`, `name` of a workload, `scanner` for mqwire; `consume` in place of a mode, and what the mqwire
+ * client does before
  * @param {{ mqttjs: object, timed: (work: () => Promise<void>) => Promise<{ seconds: number }> }} tools MQTT.js, and what tells the time
  */
-export function deliverers({ mode = 'owned', name = 'plain', scanner }, { mqttjs, timed }) {
+export function deliverers(
+  { mode = 'owned', read = false, name = 'plain', scanner, consume = consumers[mode], prepare },
+  { mqttjs, timed },
+) {
   const { chunks, count: perPass, sum } = streamOf(workloads[name], encode)
 
   async function round(count, source, start) {
     const passes = Math.ceil(count / perPass)
     let work = 0
     const { seconds, ...more } = await timed(async () => {
-      const done = start({ filters: 'plants/#', qos: 0, count: passes * perPass, read: false })
+      const done = start({ filters: 'plants/#', qos: 0, count: passes * perPass, read })
       await new Promise((resolve) => setTimeout(resolve, settling))
       source.stream(chunks, passes)
       work = await done
@@ -49,8 +53,9 @@ export function deliverers({ mode = 'owned', name = 'plain', scanner }, { mqttjs
       }
       const client = new Client({ url: 'mqtt://memory', transport: () => source }, options)
       await client.connect()
+      await prepare?.(client)
       const time = await round(count, source, (wish) =>
-        unlessClosed(client, consumers[mode](client, wish), patience, mode),
+        unlessClosed(client, consume(client, wish), patience, mode),
       )
       client.destroy()
       return time

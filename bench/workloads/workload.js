@@ -20,13 +20,28 @@ const international = [
   ['number', '000000123456'],
 ]
 
-/** What the codec is measured with. */
+/** Telemetry in JSON. It has its own size in it, so that who has read it knows that. */
+const jsonOf = (size) => {
+  const reading = {
+    device: 'sensor-0042',
+    at: 1_760_000_000_000,
+    celsius: 21.53,
+    humidity: 48.1,
+    battery: 3.71,
+    status: 'ok',
+    size,
+  }
+  return new TextEncoder().encode(JSON.stringify(reading).padEnd(size))
+}
+
+/** What codec and delivery are measured with. */
 export const workloads = {
   plain: { size: 256 },
   small: { size: 16 },
   properties: { size: 256, qos: 1, userProperties: ascii },
   international: { size: 256, qos: 1, userProperties: international },
   large: { size: 4096 },
+  json: { size: 120, payload: jsonOf(120) },
   'new topics': {
     size: 256,
     topic: (index) => `p/${String(index).padStart(7, '0')}/level/up`,
@@ -44,19 +59,23 @@ function random(seed) {
   }
 }
 
+function patternOf(size, index) {
+  const payload = new Uint8Array(size)
+  for (let at = 0; at < size; at++) payload[at] = 32 + ((at * 5 + index) % 90)
+  return payload
+}
+
 /** The packet number `index` of a workload, as `encode` takes it. */
 export function packetOf(
-  { size, qos = 0, userProperties, topic = topicOf },
+  { size, qos = 0, userProperties, topic = topicOf, payload },
   index,
   number = index,
 ) {
-  const payload = new Uint8Array(size)
-  for (let at = 0; at < size; at++) payload[at] = 32 + ((at * 5 + index) % 90)
   const properties = userProperties === undefined ? {} : { properties: { userProperties } }
   return {
     type: 'publish',
     topic: topic(number),
-    payload,
+    payload: payload ?? patternOf(size, index),
     qos,
     ...(qos > 0 && { packetId: 1 + (index % 60_000) }),
     ...properties,
