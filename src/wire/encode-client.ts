@@ -273,30 +273,27 @@ export function writeSubscribe(
   packet: SubscribeInput,
   version: ProtocolVersion,
 ): void {
-  writeRequest(
-    writer,
-    SUBSCRIBE,
-    packet,
-    version,
-    packet.subscriptions,
-    'subscriptions',
-    (subscription, option) => {
-      if (!isObject(subscription)) throw refused(option, 'must be an object')
-      const { filter, qos = 0, noLocal, retainAsPublished, retainHandling = 0 } = subscription
-      const of = (field: string) => (): string => `${option()}.${field}`
-      writeFilter(writer, filter, version, of('filter'))
-      const local = bit(noLocal, of('noLocal'))
-      // [MQTT-3.8.3-4]
-      if (local > 0 && isShared(filter))
-        throw refused(of('noLocal'), 'must be false on a shared subscription')
-      writer.u8(
-        integer(qos, 0, 2, of('qos')) |
-          (local << 2) |
-          (bit(retainAsPublished, of('retainAsPublished')) << 3) |
-          (integer(retainHandling, 0, 2, of('retainHandling')) << 4),
-      )
-    },
-  )
+  const { subscriptions } = packet
+  const place = new ItemPlace('subscriptions')
+  const { path } = place
+  writeRequest(writer, SUBSCRIBE, packet, version, subscriptions, place, (subscription) => {
+    if (!isObject(subscription)) throw refused(path, 'must be an object')
+    const { filter, qos = 0, noLocal, retainAsPublished, retainHandling = 0 } = subscription
+    place.field = '.filter'
+    writeFilter(writer, filter, version, path)
+    place.field = '.noLocal'
+    const local = bit(noLocal, path)
+    // [MQTT-3.8.3-4]
+    if (local > 0 && isShared(filter))
+      throw refused(path, 'must be false on a shared subscription')
+    place.field = '.qos'
+    let options = integer(qos, 0, 2, path) | (local << 2)
+    place.field = '.retainAsPublished'
+    options |= bit(retainAsPublished, path) << 3
+    place.field = '.retainHandling'
+    writer.u8(options | (integer(retainHandling, 0, 2, path) << 4))
+    place.field = ''
+  })
 }
 
 /** Writes an UNSUBSCRIBE (section 3.10). */
@@ -305,9 +302,23 @@ export function writeUnsubscribe(
   packet: UnsubscribeInput,
   version: ProtocolVersion,
 ): void {
-  writeRequest(writer, UNSUBSCRIBE, packet, version, packet.filters, 'filters', (filter, option) =>
-    writeFilter(writer, filter, version, option),
+  const place = new ItemPlace('filters')
+  writeRequest(writer, UNSUBSCRIBE, packet, version, packet.filters, place, (filter) =>
+    writeFilter(writer, filter, version, place.path),
   )
+}
+
+/** What is being written of a list. One for the whole list, because only errors need the path. */
+class ItemPlace {
+  readonly list: string
+  index = 0
+  field = ''
+
+  constructor(list: string) {
+    this.list = list
+  }
+
+  readonly path = (): string => `${this.list}[${this.index}]${this.field}`
 }
 
 /**
@@ -320,16 +331,16 @@ function writeRequest<T>(
   packet: { packetId: number; properties?: Properties | undefined },
   version: ProtocolVersion,
   list: readonly T[],
-  name: string,
-  write: (item: T, option: () => string) => void,
+  place: ItemPlace,
+  write: (item: T) => void,
 ): void {
   writePacket(writer, (packetType << 4) | 2, () => {
     writePacketId(writer, packet.packetId)
     writePropertyBlock(writer, packet.properties, packetType, version, 'client')
     const length = Array.isArray(list) ? list.length : 0
-    if (length === 0) throw refused(name, 'must be an array with at least one element')
+    if (length === 0) throw refused(place.list, 'must be an array with at least one element')
     // By index, so that holes in the array are checked, too.
-    for (let index = 0; index < length; index++) write(list[index] as T, () => `${name}[${index}]`)
+    for (; place.index < length; place.index++) write(list[place.index] as T)
   })
 }
 

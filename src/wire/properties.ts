@@ -425,7 +425,7 @@ function writeList(
     throw refused(option, 'must not hold more than one')
   // Refused before memory is allocated for it.
   let least = 0
-  for (let index = 0; index < length; index++) {
+  for (let index = 0; index < length && row[1] === PAIR; index++) {
     const pair = list[index] as unknown[] | undefined
     least += lengthOf(pair?.[0]) + lengthOf(pair?.[1])
   }

@@ -119,11 +119,12 @@ export function decodeUtf8(bytes: Uint8Array, start = 0, end = bytes.length): st
  */
 export function writeUtf8(bytes: Uint8Array, at: number, text: string): number {
   for (let i = 0; i < text.length; i++) {
-    const point = text.codePointAt(i) as number
-    if (point < 0x80) {
-      if (point === 0) return ILL_FORMED
-      bytes[at++] = point
+    const unit = text.charCodeAt(i)
+    if (unit < 0x80) {
+      if (unit === 0) return ILL_FORMED
+      bytes[at++] = unit
     } else {
+      const point = text.codePointAt(i) as number
       if (isSurrogate(point)) return ILL_FORMED
       const tail = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3
       if (tail === 3) i++
