@@ -8,6 +8,7 @@
  */
 
 import type { AddressInfo, OnReadOpts, Server, Socket } from 'node:net'
+import { lull, ReadPace } from './read-pace.js'
 import { refuse, SinkHolder } from './sink-holder.js'
 import type { Accept, Listener, Sink, Transport } from './transport.js'
 
@@ -55,6 +56,7 @@ export class SocketTransport implements Transport {
   /** For the socket's listeners. */
   readonly holder = new SinkHolder()
   readonly #first: Uint8Array
+  readonly #pace = new ReadPace()
   #ended = false
   #cut = false
   #cause: unknown
@@ -134,7 +136,15 @@ export class SocketTransport implements Transport {
     const sink = this.holder.live
     if (sink && array !== this.#first) sink.read(length)
     else this.holder.chunk(sink ? array.subarray(0, length) : array.slice(0, length))
-    return this.holder.live !== undefined
+    if (this.holder.live === undefined) return false
+    if (!this.#pace.waits(length, () => performance.now())) return true
+    setTimeout(() => this.#readOn(), lull)
+    return false
+  }
+
+  // A read has waited. While the client pauses, it goes on waiting.
+  #readOn(): void {
+    if (this.holder.live !== undefined && !this.socket.isPaused()) this.socket.resume()
   }
 
   /** One direction has ended: the other gets a limited time to follow. */
