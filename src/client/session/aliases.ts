@@ -62,15 +62,16 @@ interface Alias extends Linked<Alias> {
  */
 export class OutboundAliases {
   readonly #aliases = new SparseMap<string, Alias>()
-  #used = new Queue<Alias>()
-  readonly #free: number[] = []
+  /** In the order of use; undefined until the first. */
+  #used: Queue<Alias> | undefined
+  #free: number[] | undefined
   #maximum = 0
 
   /** A connection is up: the server accepts this many [MQTT-3.2.2-17]. */
   start(maximum: number): void {
     this.#aliases.clear()
-    this.#used = new Queue()
-    this.#free.length = 0
+    this.#used = undefined
+    this.#free = undefined
     this.#maximum = Math.min(maximum, mostAliases)
   }
 
@@ -79,9 +80,10 @@ export class OutboundAliases {
     if (this.#maximum === 0) return 0
     const known = this.#aliases.get(topic)
     if (known === undefined) return -this.#learn(topic)
-    if (known !== this.#used.last) {
-      this.#used.remove(known)
-      this.#used.push(known)
+    const used = this.#used
+    if (known !== used?.last) {
+      used?.remove(known)
+      used?.push(known)
     }
     return known.alias
   }
@@ -89,11 +91,14 @@ export class OutboundAliases {
   /** The packet that defined this alias was not sent. */
   forget(topic: string): void {
     const known = this.#aliases.get(topic)
-    if (known !== undefined) this.#free.push(this.#remove(known))
+    if (known === undefined) return
+    this.#free ??= []
+    this.#free.push(this.#remove(known))
   }
 
   #learn(topic: string): number {
-    let alias = this.#free.pop() ?? this.#aliases.size + 1
+    this.#used ??= new Queue()
+    let alias = this.#free?.pop() ?? this.#aliases.size + 1
     if (alias > this.#maximum) alias = this.#remove(this.#used.first as Alias)
     const made: Alias = { topic, alias, previous: undefined, following: undefined }
     this.#aliases.set(topic, made)
@@ -103,7 +108,7 @@ export class OutboundAliases {
 
   #remove(known: Alias): number {
     this.#aliases.delete(known.topic)
-    this.#used.remove(known)
+    this.#used?.remove(known)
     return known.alias
   }
 }
