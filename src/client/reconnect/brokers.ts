@@ -9,6 +9,8 @@ import type { MqttError } from '../../errors.js'
 /** Most references followed in a row. */
 const mostHops = 3
 
+const nowhere: readonly string[] = []
+
 /** An endpoint and its error. */
 export type Failure<E> = readonly [endpoint: E, error: MqttError]
 
@@ -19,7 +21,7 @@ export class BrokerList<E> {
   readonly #refused = new SparseMap<E, MqttError>()
   /** The endpoint of a followed server reference, and the names visited on the way. */
   #detour: E | undefined
-  #visited: string[] = []
+  #visited = nowhere
   #departing = false
   #asked: E | undefined
 
@@ -102,7 +104,7 @@ export class BrokerList<E> {
 
   /** A connection was stable: the count of references restarts. */
   settled(): void {
-    this.#visited = []
+    this.#visited = nowhere
   }
 
   /**
@@ -115,13 +117,13 @@ export class BrokerList<E> {
     this.#asked = list[kept] ?? this.#asked
     this.#refused.clear()
     this.#detour = undefined
-    this.#visited = []
+    this.#visited = nowhere
   }
 
   /** Follows a reference; false after too many, or when it leads back to a visited name. */
   follow(endpoint: E, name: string): boolean {
     if (this.#visited.length >= mostHops || this.#visited.includes(name)) return false
-    this.#visited.push(name)
+    this.#visited = [...this.#visited, name]
     this.#departing = this.#detour === undefined
     this.#detour = endpoint
     return true
