@@ -305,12 +305,14 @@ export const userProperties: Parser<[string, string][]> = (value, path) =>
 /**
  * An object with only known fields; undefined counts as an empty object. Unknown fields are
  * refused; undefined ones count as absent. `example` and `callback` are hints for errors when
- * something else, or a function, is given.
+ * something else, or a function, is given. With `sparse`, only given fields are own properties of
+ * the result and all have defaults; many results then share them.
  */
 export function object<T extends object>(
   schema: Schema<T>,
   example = '',
   callback = 'await the promise',
+  sparse = false,
 ): Options<T> {
   const names = Object.keys(schema) as (keyof T & string)[]
   // What each parser gives for undefined.
@@ -330,13 +332,14 @@ export function object<T extends object>(
     for (const name of Object.keys(given))
       if (!names.includes(name as keyof T & string) && given[name] !== undefined)
         unknown(prefix + name, 'option', name, names, prefix)
-    const parsed = {} as T
+    const parsed = (sparse ? Object.create(defaults) : {}) as T
     for (const name of names) {
       const field = given[name]
-      if (field !== undefined || !(name in defaults)) {
-        parsed[name] = schema[name](field, prefix + name)
-        if (field === undefined) defaults[name] = parsed[name]
-      } else parsed[name] = defaults[name] as T[typeof name]
+      if (field !== undefined) parsed[name] = schema[name](field, prefix + name)
+      else {
+        if (!(name in defaults)) defaults[name] = schema[name](field, prefix + name)
+        if (!sparse) parsed[name] = defaults[name] as T[typeof name]
+      }
     }
     return Object.freeze(parsed)
   }

@@ -419,88 +419,97 @@ const store: Parser<Store> = (value, path) => {
   )
 }
 
-const config = object<Given>({
-  ...fiveOnly,
-  ...connectOptions,
-  clientId: withDefault(string, ''),
-  protocolVersion: withDefault(version, 5),
-  username: optional(string),
-  password: optional(bytes),
-  credentials: optional(
-    that<never>(
-      (value) => typeof value === 'function',
-      'a function; username and password are options by themselves',
+const config = object<Given>(
+  {
+    ...fiveOnly,
+    ...connectOptions,
+    clientId: withDefault(string, ''),
+    protocolVersion: withDefault(version, 5),
+    username: optional(string),
+    password: optional(bytes),
+    credentials: optional(
+      that<never>(
+        (value) => typeof value === 'function',
+        'a function; username and password are options by themselves',
+      ),
     ),
-  ),
-  credentialsTimeout: withDefault(duration, 30_000),
-  pingTimeout: optional(duration),
-  connectTimeout: withDefault(duration, 10_000),
-  cleanStart: optional(boolean),
-  store: optional(store),
-  firstConnect: withDefault(oneOf('reject', 'wait'), 'reject'),
-  reconnect,
-  refreshBefore: withDefault(duration, 60_000),
-  unclaimedHold: withDefault(duration, 30_000),
-  subscriptions: object<Config['subscriptions']>({
-    ...bufferOptions,
-    bufferBytes: withDefault(bufferBytes, 4 * megabyte),
-    poisonAfter: withDefault(limit, 3),
-  }),
-  outbound,
-  maxFiltersPerSubscribe: withDefault(limit, Number.POSITIVE_INFINITY),
-  memoryBudget: optional(limit),
-  receiveMaximumExceeded: withDefault(oneOf('tolerate', 'disconnect'), 'tolerate'),
-  oversized: withDefault(oneOf('skip', 'disconnect'), 'skip'),
-  on: optional(listeners),
-  platform: optional(
-    that<Platform>(
-      (value) => typeof (value as Partial<Platform>)?.nextTurn === 'function',
-      'virtualPlatform()',
+    credentialsTimeout: withDefault(duration, 30_000),
+    pingTimeout: optional(duration),
+    connectTimeout: withDefault(duration, 10_000),
+    cleanStart: optional(boolean),
+    store: optional(store),
+    firstConnect: withDefault(oneOf('reject', 'wait'), 'reject'),
+    reconnect,
+    refreshBefore: withDefault(duration, 60_000),
+    unclaimedHold: withDefault(duration, 30_000),
+    subscriptions: object<Config['subscriptions']>({
+      ...bufferOptions,
+      bufferBytes: withDefault(bufferBytes, 4 * megabyte),
+      poisonAfter: withDefault(limit, 3),
+    }),
+    outbound,
+    maxFiltersPerSubscribe: withDefault(limit, Number.POSITIVE_INFINITY),
+    memoryBudget: optional(limit),
+    receiveMaximumExceeded: withDefault(oneOf('tolerate', 'disconnect'), 'tolerate'),
+    oversized: withDefault(oneOf('skip', 'disconnect'), 'skip'),
+    on: optional(listeners),
+    platform: optional(
+      that<Platform>(
+        (value) => typeof (value as Partial<Platform>)?.nextTurn === 'function',
+        'virtualPlatform()',
+      ),
     ),
-  ),
-  logger: optional(logger),
-  scanner: optional(scannerOption),
-  stats: withDefault(boolean, false),
-  resubscribe: withDefault(oneOf('when-lost', 'always'), 'when-lost'),
-})
+    logger: optional(logger),
+    scanner: optional(scannerOption),
+    stats: withDefault(boolean, false),
+    resubscribe: withDefault(oneOf('when-lost', 'always'), 'when-lost'),
+  },
+  '',
+  undefined,
+  true,
+)
 
-// What all clients share of their options: the defaults.
+// The values of all options where nothing is given: the prototype of all others, so that each client
+// keeps only what differs.
 let usualOptions: Config | undefined
+
+function withoutOptions(): Config {
+  return {
+    ...(Object.getPrototypeOf(config({})) as Given),
+    set: nothing,
+    cleanStart: true,
+    sessionExpiryInterval: 300,
+    memoryBudget: 32 * megabyte,
+    maximumPacketSize: 16 * megabyte,
+    receiveMaximum: 65_535,
+    requestResponseInformation: false,
+    requestProblemInformation: true,
+    keepAlive: 30,
+    pingTimeout: 10_000,
+  }
+}
 
 /** Parses the options of a client. @throws MqttError ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
 export function parseOptions(options: ClientOptions): Config {
-  const all = checkedOptions(options)
-  usualOptions ??= checkedOptions({})
-  // Own properties are only those that differ, which saves memory where there are thousands.
-  const own: Record<string, unknown> = Object.create(usualOptions)
-  for (const [name, value] of Object.entries(all))
-    if (value !== usualOptions[name as keyof Config]) own[name] = value
-  return Object.freeze(own) as object as Config
-}
-
-function checkedOptions(options: ClientOptions): Config {
   const given = config(options)
+  usualOptions ??= withoutOptions()
+  const parsed: { -readonly [K in keyof Config]: Config[K] } = Object.assign(
+    Object.create(usualOptions) as Config,
+    given,
+    { set: filled(given, said) },
+  )
   const durable = given.store !== undefined
+  if (durable) {
+    parsed.cleanStart = given.cleanStart ?? false
+    parsed.sessionExpiryInterval = given.sessionExpiryInterval ?? week
+  }
   // A message of the announced size must fit the budget together with the buffer it is assembled
   // from.
-  const memoryBudget =
-    given.memoryBudget ?? Math.max(32 * megabyte, 2 * (given.maximumPacketSize ?? 0))
-  const maximumPacketSize = Math.max(
-    leastPacketSize,
-    Math.min(16 * megabyte, Math.floor(memoryBudget / 2)),
-  )
-  const parsed: Config = {
-    ...given,
-    set: filled(given, said),
-    cleanStart: given.cleanStart ?? !durable,
-    sessionExpiryInterval: given.sessionExpiryInterval ?? (durable ? week : 300),
-    memoryBudget,
-    maximumPacketSize: given.maximumPacketSize ?? maximumPacketSize,
-    receiveMaximum: given.receiveMaximum ?? 65_535,
-    requestResponseInformation: given.requestResponseInformation ?? false,
-    requestProblemInformation: given.requestProblemInformation ?? true,
-    keepAlive: given.keepAlive ?? 30,
-    pingTimeout: given.pingTimeout ?? 10_000,
+  if ((given.memoryBudget ?? given.maximumPacketSize) !== undefined) {
+    const { memoryBudget = Math.max(parsed.memoryBudget, 2 * parsed.maximumPacketSize) } = given
+    const most = Math.max(leastPacketSize, Math.min(16 * megabyte, Math.floor(memoryBudget / 2)))
+    parsed.memoryBudget = memoryBudget
+    parsed.maximumPacketSize = given.maximumPacketSize ?? most
   }
   if (!parsed.cleanStart && parsed.clientId === '' && !durable)
     invalid('clientId', 'set where cleanStart is false')
@@ -511,7 +520,7 @@ function checkedOptions(options: ClientOptions): Config {
   checkConnect(
     connectPacket(parsed, { version: v4 ? 4 : 5, cleanStart, clientId, username, password }),
   )
-  return parsed
+  return Object.freeze(parsed)
 }
 
 type Given = Omit<
