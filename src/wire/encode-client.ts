@@ -284,8 +284,7 @@ export function writeSubscribe(
     place.field = '.noLocal'
     const local = bit(noLocal, path)
     // [MQTT-3.8.3-4]
-    if (local > 0 && isShared(filter))
-      throw refused(path, 'must be false on a shared subscription')
+    if (local > 0 && isShared(filter)) throw refused(path, 'must be false on a shared subscription')
     place.field = '.qos'
     let options = integer(qos, 0, 2, path) | (local << 2)
     place.field = '.retainAsPublished'

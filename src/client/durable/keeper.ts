@@ -236,12 +236,12 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     this.#host.publishing.keeper = this
     this.#inDoubt = this.#session.asking && this.#publishes.exchanges
     // Attached as an extra: the connection only knows that it has to wait.
-    const extras = this.#host.extras as Extra[]
-    extras.push({
+    const extra: Extra = {
       open: (handshake) => this.#ask(handshake),
       verify: ({ reasonCode, sessionPresent }) =>
         reasonCode > 0 ? undefined : sessionPresent ? this.#answer() : this.#handleAbsent(),
-    })
+    }
+    this.#host.extras = [...this.#host.extras, extra]
     if (this.#inbound !== undefined) this.#host.connections.inbox = this.#inbound
   }
 

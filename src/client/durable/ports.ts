@@ -23,7 +23,7 @@ export interface DurableHost extends ClientContext, Settler {
   readonly router: MessageRouter
   readonly publishing: Publishing
   /** Attached parts that CONNACK may wait for. */
-  readonly extras: readonly Extra[]
+  extras: readonly Extra[]
   readonly reconnector: { begin(): void }
   /** No connection will be made any more, because of this error. */
   finish(error: MqttError): void

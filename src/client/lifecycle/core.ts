@@ -36,7 +36,7 @@ import { Shutdown } from './shutdown.js'
 import { States } from './states.js'
 
 // Shared, because most clients have no others.
-const noExtras: readonly Extra[] = []
+const noExtras: readonly Extra[] = Object.freeze([])
 
 /** Everything behind a client. */
 export class Core implements ClientInternals, ClientAccess {
@@ -50,7 +50,7 @@ export class Core implements ClientInternals, ClientAccess {
   readonly subscriptions: Subscriptions
   readonly router: MessageRouter
   readonly authentication: Authentication | undefined
-  readonly extras: readonly Extra[]
+  extras: readonly Extra[]
   readonly reconnector: Reconnector
   readonly turns: ReaderTurns
   hooks: HookChain | undefined

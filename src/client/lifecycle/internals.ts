@@ -28,7 +28,7 @@ export interface ClientInternals extends ClientContext {
   /** Undefined without the `auth` option. */
   readonly authentication: Authentication | undefined
   /** Optional parts that only attach to the client. */
-  readonly extras: readonly Extra[]
+  extras: readonly Extra[]
   readonly turns: ReaderTurns
   /** The application has decided about a message. */
   settle(ticket: number, reasonCode: number): boolean

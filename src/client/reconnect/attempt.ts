@@ -22,7 +22,7 @@ import type { CancelTimer, Platform } from '../platform.js'
 import { broken, closedEarly, speaksHttp, speaksTls } from '../session/refusal.js'
 import type { ReconnectHost } from './ports.js'
 
-const nothingDropped: readonly string[] = []
+const nothingDropped: readonly string[] = Object.freeze([])
 
 /** The plan of one attempt. */
 export interface AttemptPlan {

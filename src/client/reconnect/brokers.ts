@@ -9,7 +9,7 @@ import type { MqttError } from '../../errors.js'
 /** Most references followed in a row. */
 const mostHops = 3
 
-const nowhere: readonly string[] = []
+const nowhere: readonly string[] = Object.freeze([])
 
 /** An endpoint and its error. */
 export type Failure<E> = readonly [endpoint: E, error: MqttError]
