@@ -45,7 +45,8 @@ export const workloads = {
   'new topics': {
     size: 256,
     topic: (index) => `p/${String(index).padStart(7, '0')}/level/up`,
-    bytes: 4 << 20,
+    // More topics than any table remembers, so that a second pass meets none again.
+    bytes: 32 << 20,
   },
 }
 

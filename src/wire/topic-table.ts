@@ -10,15 +10,17 @@ import { nothing } from './fields.js'
 import { decodeUtf8 } from './utf8.js'
 
 /** Most topics, and bytes of topics, in the table. */
-const mostTopics = 4096
-const mostTopicBytes = 262_144
+const mostTopics = 16_384
+const mostTopicBytes = 1_048_576
 /** Longer names are not added. */
 const longestTopic = 1024
 /** Slots probed for one name, so that names chosen to collide cost no more. */
 const mostProbes = 8
 /** Number of topics without space after which the table starts over. */
-const mostMisses = 4096
+const mostMisses = 16_384
 const firstSlots = 16
+/** Recently seen names are recognised among this many. */
+const mostRecent = 16_384
 /** Slots for each topic, at least: with fewer, some names find no free slot within `mostProbes`. */
 const roominess = 4
 const wordSize = 4
@@ -38,6 +40,25 @@ export interface TopicRecord {
   version: number
   /** Data of the owner: where messages on this topic go. */
   route: unknown
+}
+
+/**
+ * Hashes of names that were seen once, of all tables. A name is added when it is seen again, so that
+ * names which never repeat cost no table. Each hash has two places; with one, two names that come in
+ * turns would replace each other for ever.
+ */
+let recent: Int32Array | undefined
+let turn = 0
+
+/** True when a name with this hash was seen lately; remembers it. */
+function isSeenAgain(hash: number): boolean {
+  recent ??= new Int32Array(mostRecent)
+  const one = hash & (mostRecent - 1)
+  const other = (hash >>> 14) & (mostRecent - 1)
+  if (recent[one] === hash || recent[other] === hash) return true
+  turn += 1
+  recent[(turn & 1) === 0 ? one : other] = hash
+  return false
 }
 
 const noData = /* @__PURE__ */ new DataView(nothing.buffer)
@@ -125,13 +146,13 @@ export class TopicTable {
   }
 
   /**
-   * Returns a record for the valid name that the last `find` did not know, and adds it if there is
-   * space.
+   * Returns a record for the valid name that the last `find` did not know, and adds it when it was
+   * seen before and there is space.
    */
   add(bytes: Uint8Array, start: number, end: number): TopicRecord {
     const size = end - start
     const entry = new Entry(decodeUtf8(bytes, start, end), this.#hash, size)
-    if (size > longestTopic) return entry
+    if (size > longestTopic || !isSeenAgain(this.#hash)) return entry
     if (this.#size * roominess >= this.#slots.length && this.#size < this.#mostTopics) this.#grow()
     if (this.#size >= this.#mostTopics || this.#used + size > this.#mostBytes || this.#free < 0) {
       this.#misses += 1

@@ -47,7 +47,7 @@ import { StreamReader } from './stream-reader.js'
 const aliasShare = 0.25
 const leastAliasBytes = 65_536
 /** Share of the memory budget for the cache of recurring topics. */
-const topicShare = 0.0625
+const topicShare = 0.125
 
 /** The connection as its reader sees it. */
 export interface ReaderOwner {
