@@ -7,6 +7,22 @@
 const topics = 100
 const blockBytes = 1 << 20
 
+/** CONNECT of a bare socket. */
+export const hello = Buffer.from([
+  ...[0x10, 20, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 2, 0, 0, 0, 0, 7],
+  ...Buffer.from('limit-0'),
+])
+
+/** SUBSCRIBE of a bare socket for a stream at QoS 0, and how many bytes answer it: SUBACK, and the messages. */
+export function asking(count, size, properties) {
+  const filter = Buffer.from(`N${count}/${size}/${properties}`)
+  const body = [0, 1, 0, 0, filter.length, ...filter, 0]
+  return {
+    subscribe: Buffer.from([0x82, body.length, ...body]),
+    answered: 6 + count * makeBlock(0, size, properties).frame,
+  }
+}
+
 /** The remaining length at `at`, and where the body begins; 0 when it is not all there. */
 export function lengthOf(bytes, at) {
   let length = 0

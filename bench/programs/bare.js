@@ -4,12 +4,9 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { lengthOf, makeBlock } from '../peers/stream.js'
+import { WebSocket } from 'ws'
+import { asking, hello, lengthOf, makeBlock } from '../peers/stream.js'
 
-const hello = Buffer.from([
-  ...[0x10, 20, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 2, 0, 0, 0, 0, 7],
-  ...Buffer.from('limit-0'),
-])
 const chunk = 1 << 16
 
 /** A socket whose CONNECT was answered; `secure` are options of `tls.connect`. */
@@ -23,13 +20,24 @@ async function openBare(port, secure) {
   return socket
 }
 
+/** The same over WebSocket: it has the names of a socket for what is used of it. */
+async function openBareWebSocket(url) {
+  const socket = new WebSocket(url, 'mqtt', { perMessageDeflate: false })
+  await once(socket, 'open')
+  socket.send(hello)
+  await once(socket, 'message')
+  return {
+    on: (event, listener) => socket.on(event === 'data' ? 'message' : event, listener),
+    write: (bytes) => socket.send(bytes),
+    destroy: () => socket.terminate(),
+  }
+}
+
 /** Reads as many PUBLISH as `receive.js` asks for, at QoS 0. */
-export async function receiveBare({ port, secure, size, properties }, count, timed) {
-  const socket = await openBare(port, secure)
-  const filter = Buffer.from(`N${count}/${size}/${properties}`)
-  const body = [0, 1, 0, 0, filter.length, ...filter, 0]
-  // SUBACK, and the messages.
-  let left = 6 + count * makeBlock(0, size, properties).frame
+export async function receiveBare({ url, port, secure, size, properties }, count, timed) {
+  const socket = await (url === undefined ? openBare(port, secure) : openBareWebSocket(url))
+  const { subscribe, answered } = asking(count, size, properties)
+  let left = answered
   const time = await timed(
     () =>
       new Promise((resolve, reject) => {
@@ -38,7 +46,7 @@ export async function receiveBare({ port, secure, size, properties }, count, tim
           if (left <= 0) resolve()
         })
         socket.on('close', () => reject(new Error(`${left} bytes are missing`)))
-        socket.write(Buffer.from([0x82, body.length, ...body]))
+        socket.write(subscribe)
       }),
   )
   if (left !== 0) throw new Error(`${-left} bytes too many`)
