@@ -15,6 +15,7 @@ import { writeFileSync } from 'node:fs'
 import { argumentsOf } from '../examples/arguments.js'
 import { machine } from './measure.js'
 import { find, mosquittoVersion, startMosquitto, startPeer, startTlsPeer } from './peers/index.js'
+import { startRelay } from './peers/relay.js'
 import { Progress } from './progress.js'
 import { documentOf, jsonOf, lineOf, rowOf, tableHead } from './report.js'
 
@@ -62,6 +63,7 @@ const context = {
   peer: lazily(startPeer),
   tlsPeer: lazily(startTlsPeer),
   mosquitto: lazily(startMosquitto),
+  relay: lazily(async () => startRelay((await context.peer()).port)),
   find,
 }
 

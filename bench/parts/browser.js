@@ -2,6 +2,8 @@
  * The rows of the browser: codec and delivery in headless Chromium, over WebSocket, with both scanners.
  */
 import { findChromium, openPage } from '../browser/index.js'
+import { median } from '../statistics.js'
+import { limitOf } from './sockets.js'
 
 const lacks = () => (findChromium() === undefined ? 'chromium not found' : undefined)
 const name = (title) => `Chromium: ${title}`
@@ -77,6 +79,19 @@ const encoding = {
     }),
 }
 
+const ofBare = { target: '≥ 60 % of a bare WebSocket', leastShare: 0.6 }
+
+function comparedRates({ mqwire, 'MQTT.js': peer, 'bare WebSocket': bare }) {
+  return {
+    ratio: median(mqwire) / median(peer),
+    ...(bare && { limit: limitOf(mqwire, bare, 'bare WebSocket') }),
+    mqwire: median(mqwire),
+    peer: median(peer),
+    peerName: 'MQTT.js',
+    figures: 'msgs/s',
+  }
+}
+
 /** `how`: `delivery` over WebSocket, through a relay that is a limit of its own, or `memory`. */
 const delivering = (mode, title, how, where) => {
   const rows = {
@@ -86,7 +101,9 @@ const delivering = (mode, title, how, where) => {
   return {
     part: 'browser',
     lacks,
-    rows: Object.fromEntries(Object.keys(rows).map((row) => [row, {}])),
+    rows: Object.fromEntries(
+      Object.keys(rows).map((row) => [row, how === 'delivery' ? ofBare : {}]),
+    ),
     run: (context) =>
       inPage(context, async (page) => {
         const results = {}
@@ -101,20 +118,93 @@ const delivering = (mode, title, how, where) => {
             rounds: context.quick ? 2 : 7,
             webAssembly,
           })
-          results[row] =
-            rates === undefined || rates === null
-              ? noWasm
-              : {
-                  ratio: rates.mqwire / rates['MQTT.js'],
-                  mqwire: rates.mqwire,
-                  peer: rates['MQTT.js'],
-                  peerName: 'MQTT.js',
-                  figures: 'msgs/s',
-                }
+          results[row] = rates === undefined || rates === null ? noWasm : comparedRates(rates)
         }
         return results
       }),
   }
+}
+
+/** Both clients in turns: `run` gives an object of figures. */
+async function inTurns(rounds, run) {
+  const found = { mqwire: [], 'MQTT.js': [] }
+  for (let round = 0; round < rounds; round++) {
+    // The first of a round finds a browser that is less warm.
+    const order = round % 2 === 0 ? Object.keys(found) : Object.keys(found).reverse()
+    for (const client of order) found[client].push(await run(client))
+  }
+  return found
+}
+
+// A mid-range phone is about four times slower than a desktop computer.
+const slower = 4
+const slow = name(`CPU ÷ ${slower}`)
+
+const frameTitle = `${slow}, 5,000 messages/s into a page`
+const frameNames = {
+  p50: `${frameTitle}: frame to frame, median`,
+  p95: `${frameTitle}: frame to frame, p95`,
+  worst: `${frameTitle}: frame to frame, worst`,
+  longTasks: `${frameTitle}: tasks over 50 ms`,
+  late: `${frameTitle}: the last message is late`,
+}
+
+const frames = {
+  part: 'browser',
+  lacks,
+  // A frame is 16.7 ms.
+  rows: {
+    [frameNames.p50]: { target: '≤ 17 ms', atMost: 17, unit: 'ms' },
+    [frameNames.p95]: { target: '≤ 17 ms', atMost: 17, unit: 'ms' },
+    [frameNames.worst]: { target: '≤ 50 ms', atMost: 50, unit: 'ms' },
+    [frameNames.longTasks]: { target: '0', atMost: 0, unit: '' },
+    [frameNames.late]: { target: '≤ 100 ms', atMost: 100, unit: 'ms' },
+  },
+  run: (context) =>
+    inPage(context, async (page) => {
+      const { url } = page
+      const seconds = context.quick ? 1 : 4
+      const found = await inTurns(context.quick ? 2 : 5, (client) =>
+        page.run('frames', { url, client, rate: 5000, seconds }, { slower }),
+      )
+      return Object.fromEntries(
+        Object.entries(frameNames).map(([key, title]) => {
+          const [mqwire, peer] = ['mqwire', 'MQTT.js'].map((client) =>
+            median(found[client].map((figures) => figures[key])),
+          )
+          const figures = key === 'longTasks' ? '' : 'ms'
+          return [title, { ratio: mqwire, mqwire, peer, peerName: 'MQTT.js', figures }]
+        }),
+      )
+    }),
+}
+
+const firstName = `${slow}, from a cold load to the first message`
+const first = {
+  part: 'browser',
+  lacks,
+  rows: { [firstName]: { target: "≤ 0.7× MQTT.js's", atMost: 0.7 } },
+  run: (context) =>
+    inPage(context, async (page) => {
+      const bytes = await page.prepareFirst()
+      const found = await inTurns(context.quick ? 3 : 11, (client) =>
+        page.first(client, { slower }),
+      )
+      const [mqwire, peer] = [median(found.mqwire), median(found['MQTT.js'])]
+      const note = `bundles of ${Object.entries(bytes)
+        .map(([client, length]) => `${Math.round(length / 1024)} KiB (${client})`)
+        .join(' and ')}`
+      return {
+        [firstName]: {
+          ratio: mqwire / peer,
+          mqwire,
+          peer,
+          peerName: 'MQTT.js',
+          figures: 'ms',
+          note,
+        },
+      }
+    }),
 }
 
 /** Measurements of this part, in order. */
@@ -131,4 +221,6 @@ export const browser = [
     delivering('borrowed', 'for await, borrowed', how, where),
     delivering('listen', 'listen, borrowed', how, where),
   ]),
+  frames,
+  first,
 ]

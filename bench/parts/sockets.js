@@ -9,26 +9,30 @@ export function effort(quick) {
   return quick ? { rounds: 3, seconds: 0.25 } : { rounds: 9, seconds: 0.4 }
 }
 
+/** Rates of each round as a share of a bare socket's. */
+export function limitOf(rates, bareRates, of) {
+  return {
+    of,
+    share: median(rates) / median(bareRates),
+    spread: spread(rates.map((rate, round) => rate / bareRates[round])),
+  }
+}
+
 /**
  * Ratio and figures of the results of `alternate`: messages per second, and microseconds of processor time a message. With a third candidate, such as a
  * bare socket, also the share of its rate.
  */
 export function compared({ mqwire, 'MQTT.js': peer, ...limits }, name = 'MQTT.js') {
   const [[of, bare] = []] = Object.entries(limits)
-  const middle = (results, key) => median(results.map((result) => result[key]))
+  const rates = (results) => results.map(({ rate }) => rate)
+  const middle = (results) => median(rates(results))
   const processor = (results) => median(results.map(({ user, system }) => user + system))
   return {
-    ratio: middle(mqwire, 'rate') / middle(peer, 'rate'),
+    ratio: middle(mqwire) / middle(peer),
     spread: spread(mqwire.map(({ rate }, round) => rate / peer[round].rate)),
-    ...(bare && {
-      limit: {
-        of,
-        share: middle(mqwire, 'rate') / middle(bare, 'rate'),
-        spread: spread(mqwire.map(({ rate }, round) => rate / bare[round].rate)),
-      },
-    }),
-    mqwire: middle(mqwire, 'rate'),
-    peer: middle(peer, 'rate'),
+    ...(bare && { limit: limitOf(rates(mqwire), rates(bare), of) }),
+    mqwire: middle(mqwire),
+    peer: middle(peer),
     peerName: name,
     figures: 'msgs/s',
     processor: {
@@ -79,6 +83,17 @@ const overTls = (program, settings, target, name) => ({
   async run({ tlsPeer, quick }) {
     const { port, ca } = await tlsPeer()
     const { results } = await runProgram(program, { port, ca, ...effort(quick), ...settings })
+    return { [name]: compared(results) }
+  },
+})
+
+/** The same over WebSocket, through a relay that is not the limit. */
+const overWebSocket = (settings, target, name) => ({
+  part: 'websocket',
+  rows: { [name]: target },
+  async run({ relay, quick }) {
+    const { url } = await relay()
+    const { results } = await runProgram('receive.js', { url, ...effort(quick), ...settings })
     return { [name]: compared(results) }
   },
 })
@@ -191,6 +206,16 @@ export const sockets = [
     { mode: 'window', window: 1000 },
     informative,
     'send QoS 1 over TLS, 1,000 at a time',
+  ),
+  overWebSocket(
+    { mode: 'owned', bare: true },
+    ofBare(0.7),
+    'receive QoS 0 over WebSocket, for await, owned',
+  ),
+  overWebSocket(
+    { mode: 'listen', bare: true },
+    ofBare(0.7),
+    'receive QoS 0 over WebSocket, listen, borrowed',
   ),
   moving('receive.js', {}, 'receive QoS 0, a program for MQTT.js with mqwire/compat'),
   moving('receive.js', { qos: 1 }, 'receive QoS 1, a program for MQTT.js with mqwire/compat'),

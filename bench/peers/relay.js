@@ -1,6 +1,7 @@
 /**
  * WebSockets in front of a TCP peer: bytes pass through as they come, a read of the peer is one message. For clients that speak nothing else.
  */
+import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import { WebSocketServer } from 'ws'
 
@@ -34,4 +35,15 @@ export function relayTo(port, server) {
     perMessageDeflate: false,
   })
   sockets.on('connection', (socket) => relay(socket, port))
+}
+
+/** The same with a server of its own. */
+export async function startRelay(port) {
+  const server = createServer()
+  relayTo(port, server)
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `ws://127.0.0.1:${server.address().port}/mqtt`,
+    stop: () => server.close().closeAllConnections(),
+  }
 }

@@ -7,6 +7,32 @@
 const topics = 100
 const blockBytes = 1 << 20
 
+/** CONNECT of a bare socket. */
+export function hello(id = 'limit-0') {
+  const name = Buffer.from(id)
+  return Buffer.from([
+    ...[0x10, 13 + name.length, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 2, 0, 0, 0, 0, name.length],
+    ...name,
+  ])
+}
+
+/** SUBSCRIBE with one filter, at QoS 0. */
+export function subscribeTo(filter) {
+  const body = [0, 1, 0, 0, filter.length, ...Buffer.from(filter), 0]
+  return Buffer.from([0x82, body.length, ...body])
+}
+
+/**
+ * SUBSCRIBE of a bare socket for a stream at QoS 0, and how many bytes answer it: SUBACK, and the messages. With a `filter` of its own, for those that
+ * another sends.
+ */
+export function asking(count, size, properties, filter = `N${count}/${size}/${properties}`) {
+  return {
+    subscribe: subscribeTo(filter),
+    answered: 6 + count * makeBlock(0, size, properties).frame,
+  }
+}
+
 /** The remaining length at `at`, and where the body begins; 0 when it is not all there. */
 export function lengthOf(bytes, at) {
   let length = 0

@@ -5,24 +5,13 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { threadId } from 'node:worker_threads'
-import { lengthOf, makeBlock } from '../peers/stream.js'
+import { WebSocket } from 'ws'
+import { asking, hello, lengthOf, makeBlock, subscribeTo } from '../peers/stream.js'
 
 const chunk = 1 << 16
 let sockets = 0
 
-function hello() {
-  const id = Buffer.from(`limit-${process.pid}-${threadId}-${sockets++}`)
-  return Buffer.from([
-    ...[0x10, 13 + id.length, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 2, 0, 0, 0, 0, id.length],
-    ...id,
-  ])
-}
-
-/** SUBSCRIBE with one filter, at QoS 0. */
-export function subscribeTo(filter) {
-  const body = [0, 1, 0, 0, filter.length, ...Buffer.from(filter), 0]
-  return Buffer.from([0x82, body.length, ...body])
-}
+const nextId = () => `limit-${process.pid}-${threadId}-${sockets++}`
 
 /** A socket whose CONNECT was answered; `secure` are options of `tls.connect`. */
 export async function openBare(port, secure) {
@@ -30,16 +19,33 @@ export async function openBare(port, secure) {
   const socket = secure === undefined ? connect(where) : connectTls({ ...where, ...secure })
   await once(socket, secure === undefined ? 'connect' : 'secureConnect')
   socket.setNoDelay(true)
-  socket.write(hello())
+  socket.write(hello(nextId()))
   await once(socket, 'data')
   return socket
 }
 
+/** The same over WebSocket: it has the names of a socket for what is used of it. */
+async function openBareWebSocket(url) {
+  const socket = new WebSocket(url, 'mqtt', { perMessageDeflate: false })
+  await once(socket, 'open')
+  socket.send(hello())
+  await once(socket, 'message')
+  return {
+    on: (event, listener) => socket.on(event === 'data' ? 'message' : event, listener),
+    write: (bytes) => socket.send(bytes),
+    destroy: () => socket.terminate(),
+  }
+}
+
 /** Reads as many PUBLISH as `receive.js` asks for, at QoS 0; with a `filter` of its own, those that another sends. */
-export async function receiveBare({ port, secure, size, properties = 0, filter }, count, timed) {
-  const socket = await openBare(port, secure)
-  // SUBACK, and the messages.
-  let left = 6 + count * makeBlock(0, size, properties).frame
+export async function receiveBare(
+  { url, port, secure, size, properties = 0, filter },
+  count,
+  timed,
+) {
+  const socket = await (url === undefined ? openBare(port, secure) : openBareWebSocket(url))
+  const { subscribe, answered } = asking(count, size, properties, filter)
+  let left = answered
   const time = await timed(
     () =>
       new Promise((resolve, reject) => {
@@ -48,7 +54,7 @@ export async function receiveBare({ port, secure, size, properties = 0, filter }
           if (left <= 0) resolve()
         })
         socket.on('close', () => reject(new Error(`${left} bytes are missing`)))
-        socket.write(subscribeTo(filter ?? `N${count}/${size}/${properties}`))
+        socket.write(subscribe)
       }),
   )
   if (left !== 0) throw new Error(`${-left} bytes too many`)

@@ -10,14 +10,18 @@ import compat from 'mqwire/compat'
 
 let clients = 0
 
+/** A server is a port of this machine, or a URL. */
+const urlOf = (scheme, server) =>
+  typeof server === 'string' ? server : `${scheme}://127.0.0.1:${server}`
+
 /** What a connection over TLS needs to trust a certificate; undefined without a file. */
 export function secured(file) {
   return file === undefined ? undefined : { ca: readFileSync(file) }
 }
 
 /** A connected MQTT.js client; with `mqwire/compat` as `library`, what stands in for it. */
-export async function openMqttJs(port, options = {}, library = mqttjs) {
-  const client = library.connect(`${options.ca ? 'mqtts' : 'mqtt'}://127.0.0.1:${port}`, {
+export async function openMqttJs(server, options = {}, library = mqttjs) {
+  const client = library.connect(urlOf(options.ca ? 'mqtts' : 'mqtt', server), {
     protocolVersion: 5,
     keepalive: 0,
     reconnectPeriod: 0,
@@ -35,9 +39,9 @@ export function openCompat(port, options) {
 }
 
 /** A connected mqwire client. */
-export function openMqwire(port, options = {}) {
+export function openMqwire(server, options = {}) {
   const { tls, ...others } = options
-  const url = `${tls ? 'mqtts' : 'mqtt'}://127.0.0.1:${port}`
+  const url = urlOf(tls ? 'mqtts' : 'mqtt', server)
   return connect(tls ? { url, tls } : url, {
     keepAlive: false,
     reconnect: false,

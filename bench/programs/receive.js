@@ -1,7 +1,7 @@
 /**
  * Messages received per second from a peer that streams: mqwire in one mode of delivery beside the `message` event of MQTT.js.
  *
- * Settings: `port`, `mode` (`owned`, `borrowed`, `batches`, `listen`, `listen-owned`), `qos`, `size`, `properties` (user properties of each message),
+ * Settings: `port`, `url` (that of a WebSocket, instead of the port), `mode` (`owned`, `borrowed`, `batches`, `listen`, `listen-owned`), `qos`, `size`, `properties` (user properties of each message),
  * `read` (what is done with a payload, see `consumers.js`), `receiveMaximum`, `scanner` (`false`: the one in TypeScript), `ca` (the file of a certificate:
  * over TLS), `bare` (a bare socket as well), `compat` (`mqwire/compat` runs the program for MQTT.js), `only`, and those of `alternate`.
  * Each application adds up topic and payload lengths: that is its work, and it is checked.
@@ -13,6 +13,7 @@ import { openCompat, openMqttJs, openMqwire, secured } from './clients.js'
 import { alternate, finish, settings, timed } from './rounds.js'
 
 const {
+  url,
   mode = 'owned',
   qos = 0,
   size = 256,
@@ -27,7 +28,8 @@ const {
 } = settings
 const secure = secured(ca)
 // Alone, for a profile, it starts its own peer.
-const port = settings.port ?? (await startPeer()).port
+const port = settings.port ?? (url === undefined ? (await startPeer()).port : undefined)
+const server = url ?? port
 const topicLength = 20
 const wishOf = (count) => ({
   filters: ['plants/#', `N${count}/${size}/${properties}`],
@@ -43,7 +45,7 @@ function check(count, work) {
 }
 
 async function byMessageEvent(open, count) {
-  const client = await open(port, secure)
+  const client = await open(server, secure)
   let work = 0
   const time = await timed(async () => {
     work = await mqttJsConsumer(client, wishOf(count))
@@ -56,7 +58,7 @@ async function byMessageEvent(open, count) {
 const candidates = {
   async mqwire(count) {
     if (compat) return byMessageEvent(openCompat, count)
-    const client = await openMqwire(port, {
+    const client = await openMqwire(server, {
       receiveMaximum,
       ...(scanner === undefined ? {} : { scanner }),
       ...(secure && { tls: secure }),
@@ -80,7 +82,7 @@ const candidates = {
 }
 if (bare)
   candidates['bare socket'] = (count) =>
-    receiveBare({ port, secure, size, properties }, count, timed)
+    receiveBare({ url, port, secure, size, properties }, count, timed)
 if (only !== undefined)
   for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
 finish({ results: await alternate(candidates, settings) })
