@@ -1,5 +1,5 @@
 /**
- * Delivery without sockets, in turns. Settings: `mode`, `name` of a workload, and those of `alternate`.
+ * Delivery without sockets, in turns. Settings: `mode`, `name` of a workload, `clients` (so many receive each message), and those of `alternate`.
  */
 import mqttjs from 'mqtt'
 import { deliverers } from '../workloads/delivering.js'
