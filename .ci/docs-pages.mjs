@@ -29,7 +29,7 @@ export function pageOf(file) {
 
 /** Where a file that is no page is copied to, as it is: pictures. */
 export const assetOf = (file) =>
-  /^examples\/screenshots\/[\w-]+\.png$/.test(file)
+  /^(?:examples\/screenshots\/[\w-]+\.png|docs\/[\w-]+\.svg)$/.test(file)
     ? `screenshots/${path.posix.basename(file)}`
     : undefined
 

@@ -5,7 +5,7 @@
  *     npm run bench -- --only receive   one part, or rows whose name contains it; may be given several times
  *     npm run bench -- --quick          the rows that say most, in about a minute
  *     npm run -s bench -- --json        one object on standard output, for machines, and nothing else there
- *     npm run bench -- --write          writes bench/RESULTS.md as well, with profiles of the rows that are missed
+ *     npm run bench -- --write          writes bench/RESULTS.md as well, with profiles of the rows that are missed, and docs/growth.svg
  *     npm run bench -- --list           the parts and their rows
  *
  * Run it on a quiet machine. What a row needs and the machine lacks (mosquitto, Go, Rust, Chromium) makes it skipped, with the reason; without a C
@@ -13,11 +13,12 @@
  */
 import { writeFileSync } from 'node:fs'
 import { argumentsOf } from '../examples/arguments.js'
+import { drawing } from './drawing.js'
 import { machine } from './measure.js'
 import { find, mosquittoVersion, startMosquitto, startPeer, startTlsPeer } from './peers/index.js'
 import { startRelay } from './peers/relay.js'
 import { Progress } from './progress.js'
-import { documentOf, jsonOf, lineOf, rowOf, tableHead } from './report.js'
+import { curvesOf, documentOf, jsonOf, lineOf, rowOf, tableHead } from './report.js'
 
 const { values } = argumentsOf({
   usage: 'npm run bench -- [options]',
@@ -27,7 +28,9 @@ const { values } = argumentsOf({
     only: { value: 'TEXT', many: true, text: 'one part, or rows whose name contains this' },
     quick: { text: 'the rows that say most, in about a minute' },
     json: { text: 'one object on standard output, and nothing else there' },
-    write: { text: 'writes bench/RESULTS.md as well, with profiles of the rows that are missed' },
+    write: {
+      text: 'writes bench/RESULTS.md as well, with profiles of the rows that are missed, and docs/growth.svg',
+    },
     list: { text: 'the parts and their rows; measures nothing' },
   },
   notes: [
@@ -140,7 +143,12 @@ async function main() {
   const result = { ...about, ...(await measure()), date: new Date().toISOString().slice(0, 10) }
   for (const { name, reason } of result.skipped) say(`skipped: ${name}: ${reason}`)
   if (json) process.stdout.write(`${JSON.stringify(jsonOf(result))}\n`)
-  if (values.write) writeFileSync(new URL('RESULTS.md', import.meta.url), documentOf(result))
+  if (values.write) {
+    writeFileSync(new URL('RESULTS.md', import.meta.url), documentOf(result))
+    // A drawing has all curves, or stays as it is.
+    if (only.length === 0 || only.includes('growth'))
+      writeFileSync(new URL('../docs/growth.svg', import.meta.url), drawing(curvesOf(result.rows)))
+  }
   if (result.failed.length > 0) process.exitCode = 1
 }
 

@@ -12,7 +12,7 @@ const mostSpread = 0.2
 /** One row from its specification and what was measured. */
 export function rowOf(part, name, spec, measured) {
   const { target, atLeast, atMost, leastShare, stretch, unit = '×' } = spec
-  const { ratio, mqwire, peer, peerName, figures, processor, note, limit } = measured
+  const { ratio, mqwire, peer, peerName, figures, processor, note, limit, point } = measured
   // A limit that is not steady says nothing.
   const isSteady = limit === undefined || limit.spread <= mostSpread
   const judged =
@@ -42,6 +42,7 @@ export function rowOf(part, name, spec, measured) {
     figures,
     processor,
     note,
+    point,
   }
 }
 
@@ -107,6 +108,41 @@ export function tableOf(rows) {
   return [tableHead, ...rows.map(lineOf)].join('\n')
 }
 
+/**
+ * The rows of growth as curves: `{ name, axis, about, peerName, points }`, a point `{ at, label, mqwire, peer }`.
+ * @returns those of which at least two points were measured
+ */
+export function curvesOf(rows) {
+  const curves = new Map()
+  for (const { point, mqwire, peer, peerName } of rows) {
+    if (point === undefined) continue
+    const { curve: name, axis, about, at, label } = point
+    const curve = curves.get(name) ?? { name, axis, about, peerName, points: [] }
+    curves.set(name, curve)
+    curve.points.push({ at, label, mqwire, peer })
+  }
+  return [...curves.values()].filter(({ points }) => points.length > 1)
+}
+
+/** How many times the cost of the first point the one of the last point is. */
+export function growthOf({ points }, side) {
+  const costs = points.map((point) => point[side]).filter((cost) => cost !== undefined)
+  return costs.at(-1) / costs[0]
+}
+
+function growthTable(curves) {
+  const lines = curves.flatMap(({ name, peerName, points }) =>
+    points.map(({ label, mqwire, peer }) => {
+      const grown = [mqwire / points[0].mqwire, peer / points[0].peer]
+      const cells = [name, label, figure(mqwire, 'ns'), `${figure(peer, 'ns')} (${peerName})`]
+      return `| ${[...cells, ...grown.map((each) => figure(each, '×'))].join(' | ')} |`
+    }),
+  )
+  const head =
+    '| curve | at | mqwire | peer | mqwire ÷ its first | peer ÷ its first |\n| --- | --- | ---: | ---: | ---: | ---: |'
+  return [head, ...lines].join('\n')
+}
+
 /** Rows in which mqwire does worse than its peer. A bare socket or loop is a limit, and no peer. */
 export function slowerRows(rows) {
   return rows.filter((row) => {
@@ -140,6 +176,8 @@ function profileOf({ name, profile }) {
 /** `bench/RESULTS.md`. */
 export function documentOf({ machine, peers, rows, skipped, failed, date }) {
   const withTarget = rows.filter(({ target }) => target !== undefined)
+  const figures = rows.filter(({ target, point }) => target === undefined && point === undefined)
+  const curves = curvesOf(rows)
   const met = withTarget.filter(({ verdict: word }) => word === 'met')
   const missed = withTarget.filter(({ verdict: word }) => word === 'missed')
   const sections = [
@@ -151,8 +189,15 @@ export function documentOf({ machine, peers, rows, skipped, failed, date }) {
     `## Missed\n\n${listOf(missed, 'None.')}`,
     `## Slower than a peer\n\n${listOf(slowerRows(rows), 'Nothing that was measured.')}`,
     `## Rows with a target\n\n${tableOf(withTarget)}`,
-    `## Figures without a target\n\n${tableOf(rows.filter(({ target }) => target === undefined))}`,
+    `## Figures without a target\n\n${tableOf(figures)}`,
   ]
+  if (curves.length > 0)
+    sections.push(
+      '## Growth',
+      'What a message costs while one number grows: nanoseconds of processor time of the process, drawn in `docs/growth.svg`.',
+      curves.map(({ name, about }) => `- ${name}: ${about}`).join('\n'),
+      growthTable(curves),
+    )
   const profiled = rows.filter(({ profile }) => profile !== undefined)
   if (profiled.length > 0)
     sections.push(`## Where the time of missed rows goes\n\n${profiled.map(profileOf).join('\n')}`)

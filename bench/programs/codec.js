@@ -1,5 +1,5 @@
 /**
- * The codec beside mqtt-packet, in nanoseconds per packet. Settings: `what` (`decode`, `encode`, `read`), `name`, `properties`, `making`, `only`, `processor`
+ * The codec beside mqtt-packet, in nanoseconds per packet. Settings: `what` (`decode`, `encode`, `read`), `name`, `size` (a workload of its own), `properties`, `making`, `only`, `processor`
  * (processor time is counted, which a busy machine does not change), and those of `compare`.
  */
 import mqttPacket from 'mqtt-packet'
@@ -10,10 +10,10 @@ import { ours } from '../workloads/libraries.js'
 import { workloads } from '../workloads/workload.js'
 import { finish, processorClock, settings } from './rounds.js'
 
-const { what, name, properties = false, making = false, only } = settings
+const { what, name, size, properties = false, making = false, only } = settings
 const libraries = { ...(await ours()), mqttPacket }
 const candidates = {
-  decode: () => decoders(libraries, workloads[name], { properties, only }),
+  decode: () => decoders(libraries, workloads[name] ?? { size }, { properties, only }),
   encode: () => encoders(libraries, name, { making, only }),
   read: () => readers(libraries, name),
 }[what]()

@@ -1,6 +1,6 @@
 /**
- * Delivery without sockets, in turns. Settings: `mode`, `name` of a workload, `read`, `bare` (the name of a bare loop that reads the same payloads as well), and
- * those of `alternate`.
+ * Delivery without sockets, in turns. Settings: `mode`, `name` of a workload, `read`, `bare` (the name of a bare loop that reads the same payloads as well),
+ * `clients` (so many receive each message), and those of `alternate`.
  */
 import mqttjs from 'mqtt'
 import { encode } from 'mqwire/wire'

@@ -29,19 +29,23 @@ export async function timed(work) {
 
 /**
  * Runs candidates in turns. Each is `(count) => Promise<{ seconds, user, system }>`, and does its own connecting outside of what it times.
+ * With a `count`, each round has so many operations, and `warmUp` rounds come before those that count.
  * @returns for each candidate an array of `{ count, rate, user, system }`: operations per second, and processor seconds per million
  */
 export async function alternate(
   candidates,
-  { rounds = 5, seconds = 0.4, first = 2000, most = 4_000_000 } = {},
+  { rounds = 5, seconds = 0.4, first = 2000, most = 4_000_000, count: given, warmUp = 0 } = {},
 ) {
   const entries = []
-  for (const [name, run] of Object.entries(candidates))
-    entries.push({ name, run, count: await calibrate(run, seconds, first, most), results: [] })
-  for (let round = 0; round < rounds; round++) {
+  for (const [name, run] of Object.entries(candidates)) {
+    const count = given ?? (await calibrate(run, seconds, first, most))
+    entries.push({ name, run, count, results: [] })
+  }
+  for (let round = -warmUp; round < rounds; round++) {
     for (const { run, count, results } of entries) {
       globalThis.gc?.()
       const { seconds, user, system, ...more } = await run(count)
+      if (round < 0) continue
       results.push({
         count,
         rate: count / seconds,

@@ -3,7 +3,7 @@
  *
  * Settings: `port`, `mode` (`posted`: QoS 0, flow-controlled, not awaited; `awaited`: QoS 0, each awaited; `window`: QoS 1, `window` at a time),
  * `window`, `size`, `ca` (the file of a certificate: over TLS), `bare` (a bare socket as well: `posted`, and `window` of one), `compat` (`mqwire/compat` runs the program for
- * MQTT.js), and those of `alternate`. A round ends when a QoS 1 publish behind the others was acknowledged: the peer has read all of them.
+ * MQTT.js), `clients` (so many connections share the work of `window`), and those of `alternate`. A round ends when a QoS 1 publish behind the others was acknowledged: the peer has read all of them.
  */
 import { once } from 'node:events'
 import { startPeer } from '../peers/index.js'
@@ -18,6 +18,7 @@ const {
   ca,
   bare = false,
   compat = false,
+  clients = 1,
   only,
 } = settings
 const secure = secured(ca)
@@ -91,20 +92,39 @@ const viaMqttJs = {
     }),
 }
 
+/** Opens the clients, some at a time, and shares the work among them. What only the first messages of a client cost is paid before. */
+async function shared(open, work, count) {
+  const opened = []
+  const opener = async () => {
+    while (opened.length < clients) {
+      const place = opened.push(undefined) - 1
+      opened[place] = await open()
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(clients, 100) }, opener))
+  const each = (share) => Promise.all(opened.map((client) => work(client, share)))
+  if (clients > 1) await each(2)
+  const time = await timed(() => each(Math.ceil(count / clients)))
+  return { opened, time }
+}
+
 async function byMqttJs(open, count) {
-  const client = await open(port, secure)
-  client.stream.setNoDelay?.(true)
-  const time = await timed(() => viaMqttJs[mode](client, count))
-  client.end(true)
+  const openOne = async () => {
+    const client = await open(port, secure)
+    client.stream.setNoDelay?.(true)
+    return client
+  }
+  const { opened, time } = await shared(openOne, viaMqttJs[mode], count)
+  for (const client of opened) client.end(true)
   return time
 }
 
 const candidates = {
   async mqwire(count) {
     if (compat) return byMqttJs(openCompat, count)
-    const client = await openMqwire(port, secure && { tls: secure })
-    const time = await timed(() => viaMqwire[mode](client, count))
-    client.destroy()
+    const open = () => openMqwire(port, secure && { tls: secure })
+    const { opened, time } = await shared(open, viaMqwire[mode], count)
+    for (const client of opened) client.destroy()
     return time
   },
   'MQTT.js': (count) => byMqttJs(openMqttJs, count),

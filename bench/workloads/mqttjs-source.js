@@ -42,12 +42,16 @@ export class StreamSource extends Duplex {
     if (answers[type] !== undefined) inNextTask(() => this.push(Buffer.from(answers[type])))
   }
 
-  /** Delivers chunks in turn until `passes` times all of them were delivered. */
+  /** Delivers chunks in turn until `passes` times all of them were delivered; settles then. */
   stream(chunks, passes = 1) {
     const buffers = chunks.map((chunk) => Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length))
     let [index, pass] = [0, 0]
+    let done
+    const delivered = new Promise((resolve) => {
+      done = resolve
+    })
     const step = () => {
-      if (this.destroyed || pass === passes) return
+      if (this.destroyed || pass === passes) return done()
       const goesOn = this.push(buffers[index])
       index++
       if (index === buffers.length) {
@@ -59,5 +63,6 @@ export class StreamSource extends Duplex {
       else this.#wanted = () => inNextTask(step)
     }
     inNextTask(step)
+    return delivered
   }
 }

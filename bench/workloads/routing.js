@@ -5,8 +5,9 @@
  */
 import { Client } from 'mqwire'
 import { encode } from 'mqwire/wire'
+import { StreamSource } from './mqttjs-source.js'
 import { Source } from './source.js'
-import { streamOf, workloads } from './workload.js'
+import { packetOf, streamOf, workloads } from './workload.js'
 
 const matching = 'plants/#'
 
@@ -40,8 +41,7 @@ function other(count) {
   })
 }
 
-/** A connected client with these filters, listening; `run(count)` delivers at least `count` messages and gives how many. */
-export async function router(filters, { churn = false, workload = workloads.small } = {}) {
+async function openMqwire() {
   const source = new Source()
   const options = {
     clientId: 'router',
@@ -51,6 +51,12 @@ export async function router(filters, { churn = false, workload = workloads.smal
   }
   const client = new Client({ url: 'mqtt://memory', transport: () => source }, options)
   await client.connect()
+  return { source, client }
+}
+
+/** A connected client with these filters, listening; `run(count)` delivers at least `count` messages and gives how many. */
+export async function router(filters, { churn = false, workload = workloads.small } = {}) {
+  const { source, client } = await openMqwire()
   const { chunks, count: perPass } = streamOf({ ...workload, bytes: 1 << 18 }, encode)
   let left = 0
   let done = () => undefined
@@ -79,4 +85,74 @@ export async function router(filters, { churn = false, workload = workloads.smal
     },
     close: () => client.destroy(),
   }
+}
+
+const placeOf = (index) => `plants/${String(index).padStart(7, '0')}`
+
+/** Calls `subscribe` for so many numbers, a thousand at a time. */
+async function inParts(count, subscribe) {
+  for (let from = 0; from < count; from += 1000)
+    await Promise.all(
+      Array.from({ length: Math.min(1000, count - from) }, (_, index) => subscribe(from + index)),
+    )
+}
+
+/**
+ * Both clients, with small messages over `topics` topics in turns: each topic has a filter and a handler of its own, or one filter takes them all.
+ * MQTT.js has one event for all messages; its program finds the handler in a Map, by the part of the topic that the filter spells out.
+ * @returns candidates `(count) => Promise<number>` by name; with `only`, that one
+ */
+export async function routers({ topics, filters = false, lifetime = 'owned', only }, mqttjs) {
+  // A step that shares no factor with a power of ten: neighbours in the stream are far apart in memory.
+  const topic = (index) => `${placeOf((index * 7919) % topics)}/level`
+  const workload = { ...workloads.small, topic }
+  const bytes = Math.max(1 << 18, topics * encode(packetOf(workload, 0)).length)
+  const { chunks, count: perPass } = streamOf({ ...workload, bytes }, encode)
+  let left = 0
+  let done = () => undefined
+  const handle = () => {
+    if (--left === 0) done()
+  }
+  // A function for each filter, as programs have it.
+  const handlerOf = () => () => handle()
+
+  const opened = {
+    async mqwire() {
+      const { source, client } = await openMqwire()
+      if (filters)
+        await inParts(topics, (n) => client.listen(`${placeOf(n)}/+`, handlerOf(), { lifetime }))
+      else await client.listen(matching, handle, { lifetime })
+      return source
+    },
+    async 'MQTT.js'() {
+      const source = new StreamSource()
+      const options = { protocolVersion: 5, keepalive: 0, reconnectPeriod: 0, clientId: 'router' }
+      const client = new mqttjs.MqttClient(() => source, options)
+      await new Promise((resolve) => client.once('connect', resolve))
+      const handlers = new Map()
+      client.on('message', (name) =>
+        filters ? handlers.get(name.slice(0, name.lastIndexOf('/')))() : handle(),
+      )
+      if (!filters) await client.subscribeAsync(matching)
+      else
+        await inParts(topics, (n) => {
+          handlers.set(placeOf(n), handlerOf())
+          return client.subscribeAsync(`${placeOf(n)}/+`)
+        })
+      return source
+    },
+  }
+  const candidates = {}
+  for (const [name, open] of Object.entries(opened)) {
+    if (only !== undefined && name !== only) continue
+    const source = await open()
+    candidates[name] = (count) =>
+      new Promise((resolve) => {
+        const passes = Math.ceil(count / perPass)
+        left = passes * perPass
+        done = () => resolve(passes * perPass)
+        source.stream(chunks, passes)
+      })
+  }
+  return candidates
 }

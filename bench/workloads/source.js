@@ -57,11 +57,15 @@ export class Source {
     if (waiting !== undefined) inNextTask(waiting)
   }
 
-  /** Delivers chunks in turn until `passes` times all of them were delivered. */
+  /** Delivers chunks in turn until `passes` times all of them were delivered; settles then. */
   stream(chunks, passes = 1) {
     let [index, pass] = [0, 0]
+    let done
+    const delivered = new Promise((resolve) => {
+      done = resolve
+    })
     const step = () => {
-      if (this.#sink === undefined || pass === passes) return
+      if (this.#sink === undefined || pass === passes) return done()
       if (this.#paused) {
         this.#waiting = step
         return
@@ -75,6 +79,7 @@ export class Source {
       inNextTask(step)
     }
     inNextTask(step)
+    return delivered
   }
 
   // As a socket does: into the buffer that the client wants it in.

@@ -134,7 +134,7 @@ describe('the tarball', () => {
     expect(files).toEqual(expect.arrayContaining([...documents, 'dist/client/browser.d.ts']))
     const isModule = (name: string): boolean => /^dist\/[\w/-]+\.(?:js|js\.map|d\.ts)$/.test(name)
     const isPage = (name: string): boolean =>
-      /^(?:docs|examples)\/[\w/-]+\.(?:md|js|test\.js|png)$/.test(name)
+      /^(?:docs|examples)\/[\w/-]+\.(?:md|js|test\.js|png|svg)$/.test(name)
     const known = (name: string): boolean =>
       documents.includes(name) || isModule(name) || isPage(name)
     expect(files.filter((name) => !known(name))).toEqual([])

@@ -21,7 +21,8 @@ interface Report {
 /** `bench` is plain JavaScript, so what a module holds has no types. */
 const load = (name: string) => import(new URL(`../../../bench/${name}`, import.meta.url).href)
 const { median, quantile, verdict } = await load('statistics.js')
-const { documentOf, rowOf } = await load('report.js')
+const { curvesOf, documentOf, rowOf } = await load('report.js')
+const { drawing } = await load('drawing.js')
 const { regressions } = await load('baseline.js')
 const { compare, compareAsync } = await load('compare.js')
 const { Ledger, lastNumber, stamp } = await load('profiles/ledger.js')
@@ -90,6 +91,42 @@ it('the report names what is missed, what is slower than a peer, and what was no
   )
   expect(text).toMatch(/## Slower than a peer\n\n- slow/)
   expect(text).toContain('- native: cargo not found')
+})
+
+it('curves are drawn within the picture, each line with its name, and tabled by their growth', () => {
+  const pointOf = (at: number, costs: { mqwire: number; peer?: number }) =>
+    rowOf(
+      'growth',
+      `${at} filters`,
+      {},
+      {
+        ...costs,
+        ratio: 1,
+        peerName: 'MQTT.js',
+        figures: 'ns',
+        point: { curve: 'Filters', axis: 'filters', about: 'over memory', at, label: String(at) },
+      },
+    )
+  // A peer that is not measured to the end has a shorter line.
+  const rows = [
+    pointOf(1, { mqwire: 300, peer: 2000 }),
+    pointOf(10, { mqwire: 330, peer: 4000 }),
+    pointOf(100, { mqwire: 4500 }),
+  ]
+  const picture: string = drawing([...curvesOf(rows), ...curvesOf(rows)])
+  for (const words of ['Filters', 'mqwire ×15', 'MQTT.js ×2', '>100<', '>1 µs<'])
+    expect(picture.split(words).length, words).toBeGreaterThan(2)
+  const [, width = 0, height = 0] = /viewBox="0 0 (\d+) (\d+)"/.exec(picture)?.map(Number) ?? []
+  const places = [...picture.matchAll(/[ML"](\d+(?:\.\d+)?)(?: |" c?y=")([^"L mh]+)/g)]
+  expect(places.length).toBeGreaterThan(30)
+  for (const [, x, y] of places) {
+    expect(Number(x)).toBeLessThan(width)
+    expect(Number(y)).toBeLessThan(height)
+  }
+  expect(picture).not.toMatch(/NaN|Infinity|undefined/)
+  const about = { machine: 'two processors', peers: 'C', skipped: [], failed: [] }
+  const text = documentOf({ ...about, rows, date: '2026-01-01' })
+  expect(text).toContain('| Filters | 100 | 4,500 ns | – (MQTT.js) | 15× | – |')
 })
 
 it('the alarm names each ratio under 60 % of what is committed, and each that is missing', () => {
