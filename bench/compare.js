@@ -12,8 +12,8 @@ const wallClock = () => performance.now()
 /** One call each, and no more of it: the rounds are passes over all of them, so that what disturbs the machine disturbs all. */
 const onePass = { iterations: 1, time: 0, warmup: false, throws: true }
 
-const collected = (bench, times) => {
-  for (const { name, result } of bench.tasks) times[name].push(result.latency.p50)
+const collected = (bench, times, unit = 1) => {
+  for (const { name, result } of bench.tasks) times[name].push(result.latency.p50 * unit)
 }
 const noTimes = (names) =>
   Object.fromEntries(names.map((name) => [name, /** @type {number[]} */ ([])]))
@@ -21,10 +21,21 @@ const noTimes = (names) =>
 /**
  * Nanoseconds per operation of each candidate; `run(count)` does at least `count` operations, and says how many where it did more.
  * @param {Record<string, (count: number) => number | void>} candidates
- * @param {{ rounds?: number, roundTime?: number, clock?: () => number }} [options] rounds that count, milliseconds of each, and what tells them
+ * @param {{ rounds?: number, roundTime?: number, clock?: () => number, turn?: () => void }} [options] rounds that count, milliseconds of each, what tells
+ * them, and what waits for a round
  * @returns {Record<string, number>}
  */
-export function compare(candidates, { rounds = 15, roundTime = 40, clock = wallClock } = {}) {
+export function compare(candidates, options) {
+  return Object.fromEntries(
+    Object.entries(timesOf(candidates, options)).map(([name, each]) => [name, median(each)]),
+  )
+}
+
+/** The same, of each round. */
+export function timesOf(
+  candidates,
+  { rounds = 15, roundTime = 40, clock = wallClock, turn = () => undefined } = {},
+) {
   const bench = new Bench({ ...onePass, now: clock })
   for (const [name, run] of Object.entries(candidates)) {
     const count = calibrate(run, roundTime, clock)
@@ -35,11 +46,12 @@ export function compare(candidates, { rounds = 15, roundTime = 40, clock = wallC
   bench.runSync()
   const times = noTimes(Object.keys(candidates))
   for (let round = 0; round < rounds; round++) {
+    turn()
     bench.reset()
     bench.runSync()
-    collected(bench, times)
+    collected(bench, times, 1e6)
   }
-  return Object.fromEntries(Object.entries(times).map(([name, each]) => [name, median(each) * 1e6]))
+  return times
 }
 
 /**

@@ -7,12 +7,12 @@
  * All in turns, medians; against mosquitto where it is installed, else the peer of this folder. Exits with 1 when a target is missed.
  */
 import { argumentsOf } from '../../examples/arguments.js'
+import { baseOf } from '../base.js'
 import { runProgram } from '../child.js'
 import { machine } from '../measure.js'
 import { find, mosquittoVersion, startMosquitto, startPeer } from '../peers/index.js'
 import { figure } from '../report.js'
 import { median, verdict } from '../statistics.js'
-import { baseOf } from './base.js'
 
 const { values } = argumentsOf({
   usage: 'node bench/durable/main.js [options]',

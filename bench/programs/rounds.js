@@ -7,9 +7,17 @@
  * Not tinybench, which `compare.js` uses: each round here connects anew outside of what is timed, and yields the clock's time, the processor's of user and
  * system, and what else the candidate counted.
  */
+import { readSync, writeSync } from 'node:fs'
 
 /** The settings that this program was started with. */
 export const settings = JSON.parse(process.argv[2] ?? '{}')
+
+/** Waits for this process's turn, where `runInTurns` has started it together with others. Nothing happens meanwhile: it is a call that blocks. */
+export function turn() {
+  if (!settings.turns) return
+  writeSync(1, '\n')
+  if (readSync(3, Buffer.alloc(1)) === 0) process.exit(1)
+}
 
 /** Milliseconds of processor time of this process, which a busy machine does not change. */
 export function processorClock() {
@@ -28,17 +36,21 @@ export async function timed(work) {
 }
 
 /**
- * Runs candidates in turns. Each is `(count) => Promise<{ seconds, user, system }>`, and does its own connecting outside of what it times.
+ * Runs candidates in turns. Each is `(count) => Promise<{ seconds, user, system }>`, and does its own connecting outside of what it times. With `fixed`,
+ * a round is so many operations, as processes need that are compared with each other.
  * @returns for each candidate an array of `{ count, rate, user, system }`: operations per second, and processor seconds per million
  */
 export async function alternate(
   candidates,
-  { rounds = 5, seconds = 0.4, first = 2000, most = 4_000_000 } = {},
+  { rounds = 5, seconds = 0.4, first = 2000, most = 4_000_000, fixed } = {},
 ) {
   const entries = []
-  for (const [name, run] of Object.entries(candidates))
-    entries.push({ name, run, count: await calibrate(run, seconds, first, most), results: [] })
+  for (const [name, run] of Object.entries(candidates)) {
+    const count = await (fixed ? warmUp(run, fixed) : calibrate(run, seconds, first, most))
+    entries.push({ name, run, count, results: [] })
+  }
   for (let round = 0; round < rounds; round++) {
+    turn()
     for (const { run, count, results } of entries) {
       globalThis.gc?.()
       const { seconds, user, system, ...more } = await run(count)
@@ -52,6 +64,11 @@ export async function alternate(
     }
   }
   return Object.fromEntries(entries.map(({ name, results }) => [name, results]))
+}
+
+async function warmUp(run, count) {
+  for (let pass = 0; pass < 3; pass++) await run(count)
+  return count
 }
 
 // The better of two runs counts, since one that was interrupted says little.
