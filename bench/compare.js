@@ -31,19 +31,22 @@ export function compare(candidates, options) {
   )
 }
 
-/** The same, of each round. */
+/** The same, of each round. With `fixed`, a round is so many operations, as processes need that are compared with each other. */
 export function timesOf(
   candidates,
-  { rounds = 15, roundTime = 40, clock = wallClock, turn = () => undefined } = {},
+  { rounds = 15, roundTime = 40, fixed, clock = wallClock, turn = () => undefined } = {},
 ) {
   const bench = new Bench({ ...onePass, now: clock })
   for (const [name, run] of Object.entries(candidates)) {
-    const count = calibrate(run, roundTime, clock)
+    const count = fixed ?? calibrate(run, roundTime, clock)
     // A call does many operations: tinybench is told how long one of them took.
     bench.add(name, () => ({ overriddenDuration: time(run, count, clock).each }), { async: false })
   }
   // Once more for all, so that what one has taught the compiler about shared code is learnt before anything counts.
-  bench.runSync()
+  for (let pass = 0; pass < (fixed ? rounds : 1); pass++) {
+    bench.reset()
+    bench.runSync()
+  }
   const times = noTimes(Object.keys(candidates))
   for (let round = 0; round < rounds; round++) {
     turn()
