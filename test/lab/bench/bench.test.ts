@@ -176,12 +176,12 @@ describe('the program', { timeout: 120_000 }, () => {
 
   it('skips what the machine lacks, says why, and fails for none of it', () => {
     const parts = ['broker', 'native', 'profiles', 'browser'].flatMap((part) => ['--only', part])
-    const { status, stdout } = bench('main.js', ['--json', ...parts], 'mosquitto,go,cargo,chromium')
+    const { status, stdout } = bench('main.js', ['--json', ...parts], 'mosquitto,cc,chromium')
     const { rows, failed, skipped } = JSON.parse(stdout) as Report
     expect([rows, failed, status]).toEqual([[], [], 0])
     expect(skipped.length).toBeGreaterThan(30)
     expect(new Set(skipped.map(({ reason }) => reason))).toEqual(
-      new Set(['mosquitto not found', 'chromium not found']),
+      new Set(['mosquitto not found', 'cc not found', 'chromium not found']),
     )
   })
 
