@@ -1,121 +1,155 @@
 /**
- * A short run of the steadiest rows, against the committed ratios of `baseline.json`: an alarm for regressions, not a timed test.
+ * The steadiest rows, of two builds in turns: `dist/` beside the commit before. An alarm for what got slower, not a timed test.
  *
- * Fails when a ratio to the peer, both measured here and now in turns, falls under 60 % of its committed value. What falls is measured once more,
- * longer, before it counts. All by processor time, so that a busy machine raises no alarm. `npm run lab -- cost` runs it, and builds `dist/` first.
+ * The benches are those of now for both builds. A row has some pairs of processes, one for each build, which do their rounds in turns on one core. Only
+ * processor time counts (and memory, for clients at rest), so that a busy machine raises no alarm. What costs over 10 % more is measured once more, longer,
+ * before it counts. Small steps that add up over many commits are found by the targets of `npm run bench`, and by `--against` an older commit.
  *
- *     node bench/alarm.js            compares
- *     node bench/alarm.js --write    commits what is measured now as the new ratios
- *     node bench/alarm.js --baseline FILE   compares the rows of another file, and no others
+ *     node bench/alarm.js                   beside the newest commit with another `src`
+ *     node bench/alarm.js --against REF     beside this one
+ *     node bench/alarm.js --only TEXT       the rows whose name has this in it
+ *
+ * `npm run lab -- cost` runs it, and builds `dist/` first. Exits with 1 when a row costs more; skipped, with 0, where the clone has no such commit.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { argumentsOf } from '../examples/arguments.js'
-import { leastShare, regressions } from './baseline.js'
-import { runProgram } from './child.js'
+import { benchesOf, commitBefore } from './base.js'
+import { runInTurns, runProgram } from './child.js'
 import { machine } from './measure.js'
-import { median } from './statistics.js'
+import { startPeer } from './peers/index.js'
+import { figure } from './report.js'
+import { median, paired } from './statistics.js'
 
-const { baseline, write } = argumentsOf({
+/** A row that costs more than so many times what it did is a finding. */
+const atMost = 1.1
+const here = fileURLToPath(new URL('.', import.meta.url))
+
+const { against, only, pairs } = argumentsOf({
   usage: 'node bench/alarm.js [options]',
   about:
-    'A short run of the steadiest rows of the benchmark. Exits with 1 when a ratio falls under 60 % of its committed value.',
+    'The processor time of the steadiest rows of the benchmark, beside that of an earlier commit. Exits with 1 when one costs over 10 % more.',
   options: {
-    write: { text: 'commits what is measured now as the new ratios' },
-    baseline: {
-      value: 'FILE',
-      text: 'the rows of another file, and no others (default: all rows, with bench/baseline.json)',
+    against: {
+      value: 'REF',
+      text: 'the earlier commit (default: the newest with another src)',
+    },
+    only: { value: 'TEXT', initial: '', text: 'the rows whose name has this in it' },
+    pairs: {
+      value: 'N',
+      number: [1],
+      whole: true,
+      initial: 5,
+      text: 'pairs of processes for each row',
     },
   },
 }).values
-const file = baseline ?? new URL('./baseline.json', import.meta.url)
 
-async function codec(settings, candidate, longer) {
-  const { nanoseconds } = await runProgram('codec.js', {
-    processor: true,
-    rounds: longer ? 15 : 9,
-    roundTime: longer ? 40 : 20,
-    ...settings,
-  })
-  return nanoseconds['mqtt-packet'] / nanoseconds[candidate]
-}
+const codec = (what, name, fixed, candidate = 'mqwire') => ({
+  program: 'codec.js',
+  settings: { what, name, only: [candidate], processor: true, rounds: 20, fixed },
+  costs: ({ times }) => times[candidate],
+  unit: 'ns',
+})
 
-async function delivery(mode, longer) {
-  const { results } = await runProgram('in-process.js', {
-    mode,
-    rounds: longer ? 9 : 5,
-    seconds: longer ? 0.4 : 0.2,
-  })
-  const processor = (name) => median(results[name].map(({ user, system }) => user + system))
-  return processor('MQTT.js') / processor('mqwire')
-}
+const alternating = (program, settings, candidate = 'mqwire') => ({
+  program,
+  settings: { ...settings, only: candidate, rounds: 15, warmUp: 3 },
+  costs: (output) =>
+    (output.results ?? output)[candidate].map(({ user, system }) => (user + system) * 1000),
+  unit: 'ns',
+})
 
-/** Kept in LevelDB until it is acknowledged: MQTT.js with mqtt-level-store beside mqwire. */
-async function durable(longer) {
-  const results = await runProgram('durable/publish.js', {
-    atOnce: 100,
-    rounds: longer ? 9 : 5,
-    seconds: longer ? 0.4 : 0.2,
-  })
-  const processor = (name) => median(results[name].map(({ user, system }) => user + system))
-  return processor('MQTT.js') / processor('os')
-}
+const delivery = (mode) => alternating('in-process.js', { mode, count: 60_000 })
+const sending = (settings) => alternating('send.js', settings)
 
-const decoding = (name, candidate) => (longer) =>
-  codec({ what: 'decode', name, only: [candidate, 'mqtt-packet'] }, candidate, longer)
+const connecting = (costs, unit) => ({
+  program: 'idle.js',
+  settings: { client: 'mqwire', count: 500, batches: 5, rest: 0 },
+  flags: ['--expose-gc'],
+  costs,
+  unit,
+})
 
 const rows = {
-  'decode 256 B': decoding('plain', 'TypeScript'),
-  'decode 256 B, 5 user properties, lazily': decoding('properties', 'TypeScript'),
-  'decode 256 B, WebAssembly': decoding('plain', 'WebAssembly, in place'),
-  'decode 256 B, an object for each packet': decoding('plain', 'objects'),
-  'encode PUBLISH': (longer) => codec({ what: 'encode', name: 'PUBLISH' }, 'mqwire', longer),
-  'encode SUBSCRIBE': (longer) => codec({ what: 'encode', name: 'SUBSCRIBE' }, 'mqwire', longer),
-  'encode CONNECT': (longer) => codec({ what: 'encode', name: 'CONNECT' }, 'mqwire', longer),
-  'encode AUTH': (longer) => codec({ what: 'encode', name: 'AUTH' }, 'mqwire', longer),
-  'over memory, for await, owned': (longer) => delivery('owned', longer),
-  'over memory, for await, borrowed': (longer) => delivery('borrowed', longer),
-  'over memory, listen, borrowed': (longer) => delivery('listen', longer),
-  'durable publish, 100 at once': durable,
+  'decode 256 B': codec('decode', 'plain', 100_000, 'TypeScript'),
+  'decode 256 B, 5 user properties, lazily': codec('decode', 'properties', 40_000, 'TypeScript'),
+  'decode 256 B, WebAssembly': codec('decode', 'plain', 100_000, 'WebAssembly, in place'),
+  'decode 256 B, an object for each packet': codec('decode', 'plain', 30_000, 'objects'),
+  'encode PUBLISH': codec('encode', 'PUBLISH', 60_000),
+  'encode SUBSCRIBE': codec('encode', 'SUBSCRIBE', 15_000),
+  'encode CONNECT': codec('encode', 'CONNECT', 20_000),
+  'encode AUTH': codec('encode', 'AUTH', 40_000),
+  'over memory, for await, owned': delivery('owned'),
+  'over memory, for await, borrowed': delivery('borrowed'),
+  'over memory, listen, borrowed': delivery('listen'),
+  'receive QoS 1, for await, owned': alternating('receive.js', { qos: 1, count: 30_000 }),
+  'send QoS 0, flow-controlled': sending({ mode: 'posted', count: 60_000 }),
+  'send QoS 0, each awaited': sending({ mode: 'awaited', count: 60_000 }),
+  'send QoS 1, 1,000 at a time': sending({ mode: 'window', count: 30_000 }),
+  'durable publish, 100 at once': alternating(
+    'durable/publish.js',
+    { atOnce: 100, count: 2000 },
+    'os',
+  ),
+  'a client connects': connecting(
+    ({ batches }) => batches.map((seconds) => (seconds / 100) * 1e6),
+    'µs',
+  ),
+  'an idle client: heap': connecting(({ heap }) => [heap], 'B'),
 }
 
-const tell = (name, ratio, committed) =>
-  console.log(
-    `${name.padEnd(42)} ${ratio.toFixed(1).padStart(7)}×  committed ${committed === undefined ? '–' : `${committed}×`}`,
-  )
+/** What a row costs in each build, and the ratio, over all rounds of all pairs of processes. */
+async function measure({ program, settings, flags = [], costs }, { before, port }, wanted) {
+  const all = { before: [], now: [] }
+  // Compiled and collected by the same thread, so that two processes of one build cost the same.
+  const options = { flags: ['--single-threaded', ...flags] }
+  for (let pair = 0; pair < wanted; pair++) {
+    const folders = pair % 2 === 0 ? [before, here] : [here, before]
+    const results = await runInTurns(program, { port, ...settings }, folders, options)
+    for (const [index, result] of results.entries())
+      all[folders[index] === here ? 'now' : 'before'].push(...costs(result))
+  }
+  return {
+    before: median(all.before),
+    now: median(all.now),
+    ratio: paired(all.before, all.now),
+  }
+}
+
+/** One row: prints it, and is true when it costs more. */
+async function judge(name, row, context) {
+  const tell = (text) => console.log(`${name.padEnd(42)} ${text}`)
+  let found
+  try {
+    found = await measure(row, context, pairs)
+    if (!(found.ratio <= atMost)) found = await measure(row, context, 2 * pairs + 1)
+  } catch {
+    // Throws where it is this build that cannot run it.
+    await runProgram(row.program, { port: context.port, ...row.settings }, { flags: row.flags })
+    tell('skipped: the earlier build cannot run it')
+    return false
+  }
+  const [was, now] = [found.before, found.now].map((value) => figure(value, row.unit).padStart(9))
+  const costsMore = !(found.ratio <= atMost)
+  tell(`${was} → ${now} ${found.ratio.toFixed(2).padStart(6)}×${costsMore ? '  costs more' : ''}`)
+  return costsMore
+}
 
 async function main() {
-  const committed = write ? {} : JSON.parse(readFileSync(file, 'utf8')).ratios
-  const measured = {}
-  console.log(machine())
-  const lacking = Object.keys(rows).find(
-    (name) => !write && baseline === undefined && committed[name] === undefined,
-  )
-  if (lacking !== undefined)
-    throw new Error(`bench/baseline.json lacks ${lacking}: node bench/alarm.js --write`)
-  for (const [name, run] of Object.entries(rows)) {
-    if (baseline !== undefined && committed[name] === undefined) continue
-    measured[name] = await run(write)
-    const [again] = regressions(
-      committed[name] === undefined ? {} : { [name]: committed[name] },
-      measured,
-    )
-    if (again !== undefined) measured[name] = Math.max(measured[name], await run(true))
-    tell(name, measured[name], committed[name])
+  const commit = against ?? commitBefore()
+  const before = commit && (await benchesOf(commit))
+  if (!before) {
+    const what = against ?? 'commit with another src'
+    return console.log(`skipped: this clone has no ${what} to compare with (git fetch --unshallow)`)
   }
-  if (write) {
-    const ratios = Object.fromEntries(
-      Object.entries(measured).map(([name, ratio]) => [name, Number(ratio.toFixed(1))]),
-    )
-    writeFileSync(file, `${JSON.stringify({ machine: machine(), ratios }, undefined, 2)}\n`)
-    return
+  console.log(`${machine()}, beside ${commit}`)
+  const { port, stop } = await startPeer()
+  try {
+    for (const [name, row] of Object.entries(rows))
+      if (name.includes(only) && (await judge(name, row, { before, port }))) process.exitCode = 1
+  } finally {
+    stop()
   }
-  const fallen = regressions(committed, measured)
-  for (const { name, committed: was } of fallen)
-    console.error(`${name}: under ${leastShare * 100} % of the committed ${was}×`)
-  if (fallen.length > 0) process.exitCode = 1
 }
 
-main().catch((error) => {
-  console.error(error.message)
-  process.exitCode = 1
-})
+await main()

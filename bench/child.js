@@ -1,7 +1,7 @@
 /**
  * Runs a program of this folder in a process of its own and gives the object that it printed.
  */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -12,32 +12,81 @@ const here = fileURLToPath(new URL('.', import.meta.url))
 /**
  * @param {string} name file in `bench/programs`, or from `bench` on when it has a slash
  * @param {object} settings given as JSON
- * @param {{ flags?: string[], timeout?: number }} [options] flags of Node; milliseconds, default three minutes
+ * @param {{ flags?: string[], timeout?: number, folder?: string }} [options] flags of Node; milliseconds, default three minutes; where a copy of `bench` is
  */
-export function runProgram(name, settings, { flags = [], timeout = 180_000 } = {}) {
-  return new Promise((resolve, reject) => {
-    const child = spawn(
-      process.execPath,
-      [
-        '--max-old-space-size=2000',
-        ...flags,
-        path.join(here, name.includes('/') ? name : `programs/${name}`),
-        JSON.stringify(settings),
-      ],
-      { stdio: ['ignore', 'pipe', 'pipe'] },
-    )
-    const timer = setTimeout(() => child.kill('SIGKILL'), timeout)
-    let output = ''
-    let errors = ''
-    child.stdout.setEncoding('utf8').on('data', (text) => {
-      output += text
-    })
-    child.stderr.setEncoding('utf8').on('data', (text) => {
-      errors = (errors + text).slice(-4000)
-    })
+export function runProgram(name, settings, options) {
+  return start(name, settings, options).result
+}
+
+/**
+ * Runs a program once in each folder, at the same time: each process does a round while the others wait, all on one core, so that what disturbs the
+ * machine disturbs all. Who begins a round changes with each. Gives what they printed, in the order of the folders.
+ */
+export async function runInTurns(name, settings, folders, options) {
+  const processes = folders.map((folder) =>
+    start(name, { ...settings, turns: true }, { ...options, folder, core: 0 }),
+  )
+  const results = Promise.all(processes.map(({ result }) => result))
+  results.catch(() => {
+    for (const { child } of processes) child.kill('SIGKILL')
+  })
+  for (let round = 0; ; round++) {
+    const waiting = await Promise.all(processes.map(({ waits }) => waits()))
+    const order = processes.filter((_, index) => waiting[index])
+    if (order.length === 0) return results
+    for (const { go, waits } of round % 2 === 0 ? order : order.reverse()) {
+      go()
+      await waits()
+    }
+  }
+}
+
+/** The command that keeps a program on one core; the program itself where that cannot be. */
+export function pinned(core, command) {
+  const pinning = ['taskset', '-c', String(core)]
+  return spawnSync(pinning[0], [...pinning.slice(1), 'true']).status === 0
+    ? [...pinning, ...command]
+    : command
+}
+
+function start(name, settings, { flags = [], timeout = 180_000, folder = here, core } = {}) {
+  const program = path.join(folder, name.includes('/') ? name : `programs/${name}`)
+  const command = [process.execPath, '--max-old-space-size=2000', ...flags, program]
+  const [first, ...rest] = core === undefined ? command : pinned(core, command)
+  const child = spawn(first, [...rest, JSON.stringify(settings)], {
+    stdio: ['ignore', 'pipe', 'pipe', settings.turns ? 'pipe' : 'ignore'],
+  })
+  const timer = setTimeout(() => child.kill('SIGKILL'), timeout)
+  let output = ''
+  let errors = ''
+  let [given, closed, wake] = [0, false, () => undefined]
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    output += text
+    wake()
+  })
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    errors = (errors + text).slice(-4000)
+  })
+  child.stdio[3]?.on('error', () => undefined)
+  // A process that takes turns prints an empty line when it waits for its next round, and begins it with a byte that it reads.
+  const isWaiting = () => output.length - output.trimStart().length > given
+  const waits = async () => {
+    while (!isWaiting() && !closed)
+      await new Promise((resolve) => {
+        wake = resolve
+      })
+    return isWaiting()
+  }
+  const go = () => {
+    given++
+    child.stdio[3].write('.')
+  }
+  const result = new Promise((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code, signal) => {
       clearTimeout(timer)
+      closed = true
+      wake()
       const last = output.trimEnd().split('\n').at(-1) ?? ''
       if (code === 0 && last.startsWith('{')) resolve(JSON.parse(last))
       else
@@ -48,6 +97,7 @@ export function runProgram(name, settings, { flags = [], timeout = 180_000 } = {
         )
     })
   })
+  return { child, result, waits, go }
 }
 
 /**

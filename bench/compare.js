@@ -12,8 +12,8 @@ const wallClock = () => performance.now()
 /** One call each, and no more of it: the rounds are passes over all of them, so that what disturbs the machine disturbs all. */
 const onePass = { iterations: 1, time: 0, warmup: false, throws: true }
 
-const collected = (bench, times) => {
-  for (const { name, result } of bench.tasks) times[name].push(result.latency.p50)
+const collected = (bench, times, unit = 1) => {
+  for (const { name, result } of bench.tasks) times[name].push(result.latency.p50 * unit)
 }
 const noTimes = (names) =>
   Object.fromEntries(names.map((name) => [name, /** @type {number[]} */ ([])]))
@@ -21,25 +21,40 @@ const noTimes = (names) =>
 /**
  * Nanoseconds per operation of each candidate; `run(count)` does at least `count` operations, and says how many where it did more.
  * @param {Record<string, (count: number) => number | void>} candidates
- * @param {{ rounds?: number, roundTime?: number, clock?: () => number }} [options] rounds that count, milliseconds of each, and what tells them
+ * @param {{ rounds?: number, roundTime?: number, clock?: () => number, turn?: () => void }} [options] rounds that count, milliseconds of each, what tells
+ * them, and what waits for a round
  * @returns {Record<string, number>}
  */
-export function compare(candidates, { rounds = 15, roundTime = 40, clock = wallClock } = {}) {
+export function compare(candidates, options) {
+  return Object.fromEntries(
+    Object.entries(timesOf(candidates, options)).map(([name, each]) => [name, median(each)]),
+  )
+}
+
+/** The same, of each round. With `fixed`, a round is so many operations, as processes need that are compared with each other. */
+export function timesOf(
+  candidates,
+  { rounds = 15, roundTime = 40, fixed, clock = wallClock, turn = () => undefined } = {},
+) {
   const bench = new Bench({ ...onePass, now: clock })
   for (const [name, run] of Object.entries(candidates)) {
-    const count = calibrate(run, roundTime, clock)
+    const count = fixed ?? calibrate(run, roundTime, clock)
     // A call does many operations: tinybench is told how long one of them took.
     bench.add(name, () => ({ overriddenDuration: time(run, count, clock).each }), { async: false })
   }
   // Once more for all, so that what one has taught the compiler about shared code is learnt before anything counts.
-  bench.runSync()
-  const times = noTimes(Object.keys(candidates))
-  for (let round = 0; round < rounds; round++) {
+  for (let pass = 0; pass < (fixed ? rounds : 1); pass++) {
     bench.reset()
     bench.runSync()
-    collected(bench, times)
   }
-  return Object.fromEntries(Object.entries(times).map(([name, each]) => [name, median(each) * 1e6]))
+  const times = noTimes(Object.keys(candidates))
+  for (let round = 0; round < rounds; round++) {
+    turn()
+    bench.reset()
+    bench.runSync()
+    collected(bench, times, 1e6)
+  }
+  return times
 }
 
 /**

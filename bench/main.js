@@ -8,8 +8,8 @@
  *     npm run bench -- --write          writes bench/RESULTS.md as well, with profiles of the rows that are missed, and docs/growth.svg
  *     npm run bench -- --list           the parts and their rows
  *
- * Run it on a quiet machine. What a row needs and the machine lacks (mosquitto, Go, Rust, Chromium) makes it skipped, with the reason; without a C
- * compiler the peer is written in Node. `BENCH_WITHOUT=mosquitto,go,cargo,cc,chromium` takes them for missing.
+ * Run it on a quiet machine. What a row needs and the machine lacks (mosquitto, Go, Rust, libmosquitto, Maven, Chromium) makes it skipped, with the reason; without a C
+ * compiler the peer is written in Node. `BENCH_WITHOUT=mosquitto,go,cargo,cc,mvn,chromium` takes them for missing.
  */
 import { writeFileSync } from 'node:fs'
 import { argumentsOf } from '../examples/arguments.js'
@@ -34,7 +34,7 @@ const { values } = argumentsOf({
     list: { text: 'the parts and their rows; measures nothing' },
   },
   notes: [
-    'BENCH_WITHOUT=mosquitto,go,cargo,cc,chromium takes these for missing: what needs them is skipped, with the reason.',
+    'BENCH_WITHOUT=mosquitto,go,cargo,cc,mvn,chromium takes these for missing: what needs them is skipped, with the reason.',
   ],
 })
 const { json, quick } = values

@@ -20,6 +20,11 @@ export function spread(values) {
   return (quantile(values, 0.75) - quantile(values, 0.25)) / median(values)
 }
 
+/** How many times as much the second values are, each beside its neighbour in time: the median of the ratios. */
+export function paired(first, second) {
+  return median(second.map((value, index) => value / first[index]))
+}
+
 /**
  * Whether a figure is on the right side of its limit. A figure that is no number never is.
  * @param {number} figure

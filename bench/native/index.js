@@ -10,17 +10,28 @@ import { fileURLToPath } from 'node:url'
 const here = path.dirname(fileURLToPath(import.meta.url))
 const cache = path.join(here, '..', '..', 'node_modules', '.cache', 'mqwire-bench')
 
+/** `make` builds in a copy of the folder, `run` starts what it made there; each begins with a program that has to be there. */
 const toolchains = {
+  c: {
+    make: ['cc', '-O2', '-o', 'bench', 'main.c', '-lmosquitto'],
+    run: ['./bench'],
+    made: 'bench',
+  },
   go: {
-    tool: 'go',
-    parameters: ['build', '-mod=mod', '-o', 'bench', '.'],
-    program: 'bench',
+    make: ['go', 'build', '-mod=mod', '-o', 'bench', '.'],
+    run: ['./bench'],
+    made: 'bench',
     environment: { GOFLAGS: '', GOTOOLCHAIN: 'local' },
   },
+  java: {
+    make: ['mvn', '-B', '-q', 'compile', 'dependency:copy-dependencies', '-DoutputDirectory=lib'],
+    run: ['java', '-cp', 'target/classes:lib/*', 'Bench'],
+    made: 'target/classes/Bench.class',
+  },
   rust: {
-    tool: 'cargo',
-    parameters: ['build', '--release', '--quiet'],
-    program: path.join('target', 'release', 'mqwire-bench'),
+    make: ['cargo', 'build', '--release', '--quiet'],
+    run: ['./target/release/mqwire-bench'],
+    made: 'target/release/mqwire-bench',
   },
 }
 
@@ -37,28 +48,29 @@ function fingerprint(folder) {
 }
 
 /**
- * The path of a built program, or why there is none.
- * @param {'go' | 'rust'} language
+ * How a built program is started, or why there is none.
+ * @param {keyof typeof toolchains} language
  * @param {(name: string) => string | undefined} find
- * @returns {{ program: string } | { reason: string }}
+ * @returns {{ command: string[], folder: string } | { reason: string }}
  */
 export function build(language, find) {
-  const { tool, parameters, program, environment } = toolchains[language]
-  const command = find(tool)
-  if (command === undefined) return { reason: `${tool} not found` }
+  const { make, run, made, environment } = toolchains[language]
+  const missing = [make[0], run[0]].find((name) => !name.startsWith('.') && !find(name))
+  if (missing !== undefined) return { reason: `${missing} not found` }
   const sources = path.join(here, language)
   const folder = path.join(cache, `${language}-${fingerprint(sources)}`)
-  const built = path.join(folder, program)
-  if (existsSync(built)) return { program: built }
+  const built = path.join(folder, made)
+  if (existsSync(built)) return { command: run, folder }
   mkdirSync(folder, { recursive: true })
   cpSync(sources, folder, { recursive: true })
-  const run = spawnSync(command, parameters, {
+  const making = spawnSync(find(make[0]), make.slice(1), {
     cwd: folder,
     encoding: 'utf8',
     timeout: 400_000,
     env: { ...process.env, ...environment },
   })
-  if (run.status !== 0 || !existsSync(built))
-    return { reason: `it could not be built: ${(run.stderr ?? '').trim().split('\n').at(-1)}` }
-  return { program: built }
+  if (making.status === 0 && existsSync(built)) return { command: run, folder }
+  const lines = `${making.stdout ?? ''}${making.stderr ?? ''}`.trim().split('\n')
+  const line = lines.find((each) => /error/i.test(each)) ?? lines.at(-1)
+  return { reason: `it could not be built: ${line}` }
 }

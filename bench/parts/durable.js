@@ -3,8 +3,9 @@
  * a queue beside those of MQTT.js with mqtt-level-store, and a client without a store beside itself before there were any. 256 bytes a message; against
  * mosquitto where it is installed, else the peer.
  */
+
+import { baseOf } from '../base.js'
 import { runProgram } from '../child.js'
-import { baseOf } from '../durable/base.js'
 import { median, spread } from '../statistics.js'
 
 const patient = { timeout: 600_000 }

@@ -19,6 +19,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { pinned } from '../child.js'
 
 const here = path.dirname(fileURLToPath(import.meta.url))
 const cache = path.join(here, '..', '..', 'node_modules', '.cache', 'mqwire-bench')
@@ -57,12 +58,12 @@ function compiled() {
   return program
 }
 
-/** Starts the peer. `kind` is `'C'` or `'Node'`. */
-export function startPeer() {
+/** Starts the peer, on one core where a number is given. `kind` is `'C'` or `'Node'`. */
+export function startPeer(core) {
   const program = compiled()
-  return program === undefined
-    ? started('Node', process.execPath, [path.join(here, 'peer.js')])
-    : started('C', program, [])
+  const command = program === undefined ? [process.execPath, path.join(here, 'peer.js')] : [program]
+  const [first, ...rest] = core === undefined ? command : pinned(core, command)
+  return started(program === undefined ? 'Node' : 'C', first, rest)
 }
 
 /** Starts the peer in Node over TLS, with a certificate of its own: `ca` is its file. */

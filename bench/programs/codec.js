@@ -3,12 +3,13 @@
  * (processor time is counted, which a busy machine does not change), and those of `compare`.
  */
 import mqttPacket from 'mqtt-packet'
-import { compare } from '../compare.js'
+import { timesOf } from '../compare.js'
+import { median } from '../statistics.js'
 import { decoders } from '../workloads/decoding.js'
 import { encoders, readers } from '../workloads/encoding.js'
 import { ours } from '../workloads/libraries.js'
 import { workloads } from '../workloads/workload.js'
-import { finish, processorClock, settings } from './rounds.js'
+import { finish, processorClock, settings, turn } from './rounds.js'
 
 const { what, name, size, properties = false, making = false, only } = settings
 const libraries = { ...(await ours()), mqttPacket }
@@ -17,10 +18,12 @@ const candidates = {
   encode: () => encoders(libraries, name, { making, only }),
   read: () => readers(libraries, name),
 }[what]()
+const clock = settings.processor ? processorClock : undefined
+const times = timesOf(candidates, { ...settings, clock, turn })
 finish({
-  nanoseconds: compare(
-    candidates,
-    settings.processor ? { ...settings, clock: processorClock } : settings,
+  nanoseconds: Object.fromEntries(
+    Object.entries(times).map(([name, each]) => [name, median(each)]),
   ),
+  times,
   encoder: libraries.wire.Encoder !== undefined,
 })

@@ -2,8 +2,8 @@
  * What many connected, quiet clients cost: time and processor time to connect, heap and resident memory each, and processor time at rest; or, with `storm`,
  * what it costs until all are back, each with its subscription, after the server has ended all connections at once.
  *
- * Settings: `port`, `client` (`mqwire`, `MQTT.js`, `bare socket`), `count`, `threads` (worker threads that share the clients; 1: none), `rest`
- * (milliseconds), `storm` (the server is the peer). Wants `--expose-gc`, and a process of its own for each client.
+ * Settings: `port`, `client` (`mqwire`, `MQTT.js`, `bare socket`), `count`, `batches` in which they connect, `threads` (worker threads that share the clients; 1: none),
+ * `rest` (milliseconds), `storm` (the server is the peer). Wants `--expose-gc`, and a process of its own for each client.
  */
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,9 +12,18 @@ import { isMainThread, parentPort, Worker } from 'node:worker_threads'
 import { subscribeTo } from '../peers/stream.js'
 import { openBare } from './bare.js'
 import { openMqttJs, openMqwire } from './clients.js'
-import { finish, settings, timed } from './rounds.js'
+import { finish, settings, timed, turn } from './rounds.js'
 
-const { port, client, count = 2000, threads = 1, atOnce = 100, rest = 3000, storm } = settings
+const {
+  port,
+  client,
+  count = 2000,
+  batches = 1,
+  threads = 1,
+  atOnce = 100,
+  rest = 3000,
+  storm,
+} = settings
 // With the keep-alive that each has when nothing is said: both wait for it, as clients at rest do.
 const open = {
   mqwire: (more) => openMqwire(port, { keepAlive: 60, ...more }),
@@ -82,12 +91,17 @@ async function quiet() {
   // Code is compiled, and structures that all share are made, before anything is counted.
   await all('open', 20 * threads)
   const before = await settledMemory()
-  const connecting = await timed(() => all('open', count))
+  const connecting = []
+  for (let batch = 0; batch < batches; batch++) {
+    turn()
+    connecting.push(await timed(() => all('open', count / batches)))
+  }
   const after = await settledMemory()
   const resting = await timed(() => sleep(rest))
   return {
-    milliseconds: connecting.seconds * 1000,
-    processor: connecting.user + connecting.system,
+    milliseconds: connecting.reduce((total, { seconds }) => total + seconds * 1000, 0),
+    processor: connecting.reduce((total, { user, system }) => total + user + system, 0),
+    batches: connecting.map(({ user, system }) => user + system),
     heap: (after.heapUsed - before.heapUsed) / count,
     outside: (after.external - before.external) / count,
     resident: (after.rss - before.rss) / count,

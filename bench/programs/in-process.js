@@ -1,6 +1,6 @@
 /**
  * Delivery without sockets, in turns. Settings: `mode`, `name` of a workload, `read`, `bare` (the name of a bare loop that reads the same payloads as well),
- * `clients` (so many receive each message), and those of `alternate`.
+ * `clients` (so many receive each message), `only`, and those of `alternate`.
  */
 import mqttjs from 'mqtt'
 import { encode } from 'mqwire/wire'
@@ -37,4 +37,7 @@ function loopOver({ name = 'plain', read }) {
 
 const candidates = deliverers(settings, { mqttjs, timed })
 if (settings.bare !== undefined) candidates[settings.bare] = loopOver(settings)
+const { only } = settings
+if (only !== undefined)
+  for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
 finish({ results: await alternate(candidates, settings) })

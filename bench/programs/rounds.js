@@ -7,9 +7,17 @@
  * Not tinybench, which `compare.js` uses: each round here connects anew outside of what is timed, and yields the clock's time, the processor's of user and
  * system, and what else the candidate counted.
  */
+import { readSync, writeSync } from 'node:fs'
 
 /** The settings that this program was started with. */
 export const settings = JSON.parse(process.argv[2] ?? '{}')
+
+/** Waits for this process's turn, where `runInTurns` has started it together with others. Nothing happens meanwhile: it is a call that blocks. */
+export function turn() {
+  if (!settings.turns) return
+  writeSync(1, '\n')
+  if (readSync(3, Buffer.alloc(1)) === 0) process.exit(1)
+}
 
 /** Milliseconds of processor time of this process, which a busy machine does not change. */
 export function processorClock() {
@@ -42,6 +50,7 @@ export async function alternate(
     entries.push({ name, run, count, results: [] })
   }
   for (let round = -warmUp; round < rounds; round++) {
+    if (round >= 0) turn()
     for (const { run, count, results } of entries) {
       globalThis.gc?.()
       const { seconds, user, system, ...more } = await run(count)

@@ -1,27 +1,38 @@
-/** What calls and packets cost: counted work, the tests of the benches, and ratios to the peers that must not have fallen (`bench`). */
+/** What calls and packets cost: counted work, the tests of the benches, and their rows beside the commit before (`bench`). */
 import { type Lab, type Result, together } from './lab.js'
 
 export const about =
-  'four times the number at no more than six times the cost, by counted work; the benches once, with an alarm for ratios that fell: `work`, `benches`'
-export const minutes = 2
+  'four times the number at no more than six times the cost, by counted work; the benches once; what rows of the benches cost beside the commit before, or beside `against=COMMIT`: `work`, `benches`, `alarm`'
+export const minutes = 5
 
-async function alarm(lab: Lab): Promise<Result> {
-  const { code, output } = await lab.node(['bench/alarm.js'])
-  const rows = output.split('\n').filter((line) => line.includes('committed'))
-  const what =
-    code === 0
-      ? []
-      : [
-          `a ratio to a peer fell under 60 % of what is committed, or the run broke:\n${rows.join('\n')}`,
-        ]
+/** Processor time of the steadiest rows, beside an earlier commit. */
+async function alarm(lab: Lab, against: readonly string[]): Promise<Result> {
+  const given = against.flatMap((ref) => ['--against', ref])
+  const { code, output } = await lab.node(['bench/alarm.js', ...given])
+  const lines = output.split('\n')
+  const rows = lines.filter((line) => line.includes(' → '))
+  const dearer = rows.filter((line) => line.endsWith('costs more'))
+  const skipped = lines.filter((line) => line.includes('skipped: ')).join('; ')
+  const command = ['node bench/alarm.js', ...given].join(' ')
+  const broke = code !== 0 && dearer.length === 0 ? ['bench/alarm.js broke'] : []
   return {
-    did: `${rows.length} ratios to peers`,
-    findings: what.map((each) => ({ what: each, command: 'node bench/alarm.js' })),
+    did: `${rows.length} rows beside an earlier commit`,
+    findings: [
+      ...dearer.map((line) => ({
+        what: line,
+        command: `${command} --only '${line.slice(0, line.indexOf('  ')).trim()}'`,
+      })),
+      ...broke.map((what) => ({ what, command })),
+    ],
+    ...(skipped !== '' && { skipped }),
   }
 }
 
 export async function run(lab: Lab): Promise<Result> {
-  const has = (word: string): boolean => lab.words.length === 0 || lab.words.includes(word)
+  const isReference = (word: string): boolean => word.startsWith('against=')
+  const against = lab.words.filter(isReference).map((word) => word.slice('against='.length))
+  const words = lab.words.filter((word) => !isReference(word))
+  const has = (word: string): boolean => words.length === 0 || words.includes(word)
   const results: Result[] = []
   if (has('work'))
     results.push(
@@ -32,6 +43,7 @@ export async function run(lab: Lab): Promise<Result> {
         'test/unit/typed/latest-cost',
       ]),
     )
-  if (has('benches')) results.push(await lab.vitest(['test/lab/bench/']), await alarm(lab))
+  if (has('benches')) results.push(await lab.vitest(['test/lab/bench/']))
+  if (has('alarm')) results.push(await alarm(lab, against))
   return together(...results)
 }
