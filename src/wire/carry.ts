@@ -68,17 +68,22 @@ export class Carry {
       this.held += count
       return
     }
-    if (this.held === 0) {
-      this.release()
-      if (this.#splits && this.size >= largePacket && count * growth >= this.size)
-        this.#split(chunk, at, count, at + header, version)
-    }
+    if (this.held === 0) this.release()
+    const total = this.held + count
+    const isDue = this.#splits && this.size >= largePacket && total * growth >= this.size
+    if (isDue && this.held === 0) this.apart = this.#split(chunk, at, at + count, header, version)
     if (this.apart !== undefined) this.#append(chunk, at, count, this.apart)
     else {
-      this.#reserve(this.held + count)
+      this.#reserve(total)
       this.bytes.set(chunk.subarray(at, at + count), this.held)
+      // The payload of a packet that is far larger than its first bytes gets its array later.
+      const { bytes } = this
+      if (isDue && total < this.size) {
+        this.apart = this.#split(bytes, 0, total, header, version)
+        this.apart?.set(bytes.subarray(this.head, total))
+      }
     }
-    this.held += count
+    this.held = total
   }
 
   /** Bytes of memory that the frame takes. */
@@ -158,27 +163,30 @@ export class Carry {
     }
   }
 
-  // Splits a PUBLISH whose payload has begun. Errors in it are found when it is read.
+  // Splits a PUBLISH of which `bytes[start..end)` has come, once its payload has begun, and returns
+  // the array for the payload. Errors in the packet are found when it is read.
   #split(
-    chunk: Uint8Array,
-    at: number,
-    count: number,
-    body: number,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    header: number,
     version: ProtocolVersion,
-  ): void {
-    const head = headSize(chunk, at, body, at + count, version)
-    if ((chunk[at] as number) >> 4 !== PUBLISH || head >= count) return
-    this.bytes = new Uint8Array(chunk.subarray(at, at + head))
+  ): Uint8Array | undefined {
+    const head = headSize(bytes, start, start + header, end, version)
+    if ((bytes[start] as number) >> 4 !== PUBLISH || head >= end - start) return undefined
+    this.bytes = new Uint8Array(bytes.subarray(start, start + head))
     this.head = head
-    this.apart = this.#allocate(this.size - head)
+    return this.#allocate(this.size - head)
   }
 
   #reserve(needed: number, held = this.held): void {
     if (needed <= this.bytes.length) return
+    // What is to be split needs no memory for its payload here.
+    const ahead = this.#splits && this.size >= largePacket ? 2 : growth
     const more = Math.min(
       this.most || this.size,
       this.size,
-      Math.max(this.bytes.length * 2, needed * growth),
+      Math.max(this.bytes.length * 2, needed * ahead),
     )
     const grown = new Uint8Array(Math.max(needed, smallestCarry, more))
     grown.set(this.bytes.subarray(0, held))

@@ -112,7 +112,7 @@ export class Decoder {
 
   /** @throws MqttError `ERR_INVALID_OPTION` */
   constructor(options: DecodeOptions) {
-    this.#framer = createFramer(options)
+    this.#framer = createFramer(options, true)
   }
 
   /** The version in use: the option's, or that of the last CONNECT. */
@@ -163,7 +163,8 @@ export class Decoder {
     const view = this.#view
     try {
       framer.read(view, this.#topics)
-      return packetWith(view, copyOf(view))
+      // A payload that came in several chunks already has an array of its own.
+      return packetWith(view, (view.apart as Bytes | undefined) ?? copyOf(view))
     } finally {
       view.release()
     }

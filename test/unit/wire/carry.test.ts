@@ -1,7 +1,7 @@
 /** Large packets that come in several reads: their payload goes where it is to stay, and memory grows with what came in. */
 import { describe, expect, it } from 'vitest'
 import { Framer } from '../../../src/wire/framer.js'
-import { encode, type PacketInput } from '../../../src/wire/index.js'
+import { Decoder, encode, type PacketInput } from '../../../src/wire/index.js'
 import { PublishView } from '../../../src/wire/publish.js'
 import { TopicTable } from '../../../src/wire/topic-table.js'
 import { thrown } from './hex.js'
@@ -108,6 +108,38 @@ describe('a large payload', () => {
     expect([...read().payload()]).toEqual([7])
     expect(read().apart).toBeUndefined()
     expect(framer.next()).toBe(false)
+  })
+
+  it.each([1, 50, 1000, 2400])(
+    'whose first %i bytes are too few gets its memory when more of it is there',
+    (first) => {
+      const bytes = packet({ qos: 1, packetId: 7, properties: { contentType: 'x'.repeat(30) } })
+      const { framer, allocated, read } = rig()
+      framer.push(bytes.subarray(0, first))
+      expect([framer.next(), allocated]).toEqual([false, []])
+      framer.push(bytes.subarray(first, 3000))
+      expect([framer.next(), framer.pending, allocated]).toEqual([false, 3000, [payload.length]])
+      expect(fill(framer, bytes.subarray(3000), 997)).toBe(bytes.length - 3000)
+      expect(read().payload()).toEqual(payload)
+      expect(read().packet()).toMatchObject({ packetId: 7 })
+    },
+  )
+
+  it('of a Decoder is an array of its own, whatever the chunks', () => {
+    const large = Uint8Array.from({ length: 300_000 }, (_, index) => index % 251)
+    const bytes = packet({ payload: large })
+    const both = new Uint8Array([...bytes, ...bytes])
+    for (const size of [700, 20_000, 65_536, 299_000, bytes.length]) {
+      const decoder = new Decoder({ from: 'server' })
+      const payloads: Uint8Array[] = []
+      for (let at = 0; at < both.length; at += size) {
+        for (const each of decoder.push(both.subarray(at, at + size)))
+          if (each.type === 'publish') payloads.push(each.payload)
+      }
+      expect(payloads).toEqual([large, large])
+      for (const { buffer, byteOffset } of payloads)
+        expect([buffer.byteLength, byteOffset]).toEqual([large.length, 0])
+    }
   })
 
   it('gets no memory of its own before a sixteenth of it is there, and none when the topic is all that came', () => {
