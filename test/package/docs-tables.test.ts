@@ -122,7 +122,11 @@ function tableUnder(heading: string): Map<string, unknown> {
 }
 
 describe('the options of a client', () => {
-  const parsed = parseOptions({}) as unknown as Readonly<Record<string, Record<string, unknown>>>
+  // Defaults are inherited.
+  const given = parseOptions({})
+  const parsed = { ...Object.getPrototypeOf(given), ...given } as Readonly<
+    Record<string, Record<string, unknown>>
+  >
 
   it.each([
     // What has a value made by the parser, and is "on" or "as those of" in words.
