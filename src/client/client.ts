@@ -102,7 +102,8 @@ export class BaseClient extends Printed implements AsyncDisposable {
     const core = new Core(real, sharedEndpoints(endpoints, real), parsed)
     this.#core = core
     Object.defineProperties(this, shown)
-    Object.defineProperty(this, inside, { value: core })
+    // A Proxy may wrap what it returns only if the property could change.
+    Object.defineProperty(this, inside, { value: core, writable: true, configurable: true })
     const { on = {} } = parsed
     for (const type of settingsIn(on) as (keyof ClientEvents)[])
       this.on(type, on[type] as (event: unknown) => void)

@@ -475,7 +475,7 @@ let usualOptions: Config | undefined
 
 function withoutOptions(): Config {
   return {
-    ...(Object.getPrototypeOf(config({})) as Given),
+    ...(Object.getPrototypeOf(config(Object.create(null))) as Given),
     set: nothing,
     cleanStart: true,
     sessionExpiryInterval: 300,

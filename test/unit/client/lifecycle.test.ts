@@ -393,7 +393,19 @@ describe.each(Object.keys(situations))('the end while %s: every promise settles'
 
 it('behind a Proxy, as in Vue, and in a copy, state and identifier are those of the client', async () => {
   const { client } = await connected({ clientId: 'a' })
-  for (const seen of [new Proxy(client, {}), Object.create(client) as typeof client, { ...client }])
+  // Wraps all objects that are read, as Vue does.
+  const deep: ProxyHandler<object> = {
+    get(target, key, receiver) {
+      const value: unknown = Reflect.get(target, key, receiver)
+      return typeof value === 'object' && value !== null ? new Proxy(value, deep) : value
+    },
+  }
+  for (const seen of [
+    new Proxy(client, {}),
+    new Proxy(client, deep) as typeof client,
+    Object.create(client) as typeof client,
+    { ...client },
+  ])
     expect([seen.state, seen.clientId]).toEqual(['connected', 'a'])
   client.destroy()
 })
