@@ -12,6 +12,7 @@ import type { MqttError } from '../../errors.js'
 import { DISCONNECT } from '../../wire/constants.js'
 import type { ConnackPacket, DisconnectPacket, Properties } from '../../wire/packets.js'
 import { whenPassed } from '../platform.js'
+import { lossesOf } from '../publish/queued-publish.js'
 import type { Action } from '../session/actions.js'
 import { refusal, version5Code } from '../session/refusal.js'
 import { end, finish, reportDown } from './closing.js'
@@ -198,10 +199,12 @@ function accountForLoss(
   stale: number,
 ): () => void {
   tally(parts, 'sessionsLost')
-  const { losses, settle } = parts.publishing.sent.handleSessionLost()
+  // Undefined where nothing was ever published.
+  const sent = parts.publishingIfUsed?.sent.handleSessionLost()
   return () => {
     parts.log('warn', `session lost: ${cause}`)
-    settle()
+    sent?.settle()
+    const losses = sent?.losses ?? lossesOf([], [])
     if (!parts.states.ended)
       parts.events.emit('sessionlost', Object.freeze({ cause, stale, ...losses }))
   }
