@@ -102,8 +102,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
     const core = new Core(real, sharedEndpoints(endpoints, real), parsed)
     this.#core = core
     Object.defineProperties(this, shown)
-    // A Proxy may wrap what it returns only if the property could change.
-    Object.defineProperty(this, inside, { value: core, writable: true, configurable: true })
+    Object.defineProperty(this, inside, { value: itself.bind(core), configurable: true })
     const { on = {} } = parsed
     for (const type of settingsIn(on) as (keyof ClientEvents)[])
       this.on(type, on[type] as (event: unknown) => void)
@@ -479,23 +478,30 @@ function subscribed(core: Core, { requests, options }: CheckedSubscription): Con
   return consumer
 }
 
-/** Where the getters below find the client's parts, also behind a Proxy. */
+/**
+ * Where the getters below find the client's parts. A function, because a Proxy may wrap objects that
+ * it returns, and consoles print what is in them.
+ */
 const inside = Symbol('inside')
 
-type Inside = { readonly [inside]: Core }
+type Inside = { readonly [inside]: () => Core }
+
+function itself(this: Core): Core {
+  return this
+}
 
 /** Own and enumerable, so that consoles show them. The same functions for all clients. */
 const shown: PropertyDescriptorMap & ThisType<Inside> = {
   state: {
     get() {
-      return this[inside].states.current
+      return this[inside]().states.current
     },
     enumerable: true,
     configurable: true,
   },
   clientId: {
     get() {
-      return this[inside].clientId
+      return this[inside]().clientId
     },
     enumerable: true,
     configurable: true,

@@ -75,7 +75,16 @@ export class Abort {
     this.aborted = true
     this.reason = reason
     this.#controller?.abort(reason)
-    for (const listener of this.#listeners) listener()
+    for (const listener of this.#listeners) {
+      try {
+        listener()
+      } catch (error) {
+        // As in an AbortSignal: it ends nothing else.
+        queueMicrotask(() => {
+          throw error
+        })
+      }
+    }
   }
 
   throwIfAborted(): void {

@@ -316,7 +316,7 @@ export function object<T extends object>(
 ): Options<T> {
   const names = Object.keys(schema) as (keyof T & string)[]
   // What each parser gives for undefined.
-  const defaults: Partial<T> = {}
+  const defaults = Object.create(null) as Partial<T>
   // The result for undefined, shared by all calls.
   let none: T | undefined
   return function parse(value: unknown, path = ''): T {

@@ -260,9 +260,10 @@ export abstract class DeliveredMessage extends Printed implements Message {
    */
   override toJSON(): object {
     if (this.#released) return { topic: this.subject, released: true }
-    const { topic, qos, retain, dup, payloadLength, properties } = this
+    const { topic, qos, retain, dup, payloadLength, properties, view } = this
     const rest = properties === noProperties ? undefined : { properties }
-    return { topic, qos, retain, dup, payloadLength, payload: shownBytes(this.view), ...rest }
+    const payload = view.length < payloadLength ? '(transferred)' : shownBytes(view)
+    return { topic, qos, retain, dup, payloadLength, payload, ...rest }
   }
 
   /** @throws MqttError ERR_MESSAGE_RELEASED */

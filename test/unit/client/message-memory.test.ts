@@ -82,6 +82,11 @@ it.each(['', 'x', 'x'.repeat(5000), 'y'.repeat(70_000)])(
     else
       for (const read of [() => message.text(), () => message.json()])
         expect(read).toThrow(released)
+    // Consoles print it all the same.
+    expect(message).toMatchObject({ payloadLength: payload.length })
+    expect(JSON.parse(JSON.stringify(message))).toMatchObject({
+      payload: payload === '' ? '' : '(transferred)',
+    })
     expect([message.topic, taken(subscription).text()]).toEqual(['a', 'next'])
   },
 )

@@ -1,5 +1,5 @@
 /** Options of the client: what is refused, by name; the objects of the caller, which are read once and never written to; and options in combination. */
-import { expect, it, test } from 'vitest'
+import { expect, it, test, vi } from 'vitest'
 import { constant, exponential } from '../../../src/client/options/backoff.js'
 import type { ClientOptions } from '../../../src/client/options/index.js'
 import { MqttError } from '../../../src/errors.js'
@@ -377,4 +377,23 @@ test('a re-authentication whose start() takes its time survives one that the ser
   slow?.('again')
   await world.settle()
   expect(world.peer.all('auth').filter(({ reasonCode }) => reasonCode === 0x19)).toHaveLength(1)
+})
+
+it('a prototype that was polluted while a client was made leaves the defaults of later ones alone', async () => {
+  // A fresh copy: defaults are made once.
+  vi.resetModules()
+  const { parseOptions } = await import('../../../src/client/options/check-options.js')
+  const root = Object.prototype as { outbound?: object }
+  root.outbound = { maxInflight: 3 }
+  try {
+    parseOptions({})
+  } finally {
+    delete root.outbound
+  }
+  const { outbound, connectTimeout } = parseOptions({ clientId: 'a' })
+  expect([outbound.maxInflight, outbound.overflow, connectTimeout]).toEqual([
+    undefined,
+    'wait',
+    10_000,
+  ])
 })
