@@ -26,6 +26,8 @@ const mostShown = 64
 
 /** The first bytes as text if possible, otherwise in hexadecimal; `…` if there are more. */
 export function shownBytes(bytes: Uint8Array): string {
+  // Of transferred memory, no part can be taken.
+  if (bytes.length === 0) return ''
   const more = bytes.length > mostShown ? '…' : ''
   const first = bytes.subarray(0, mostShown)
   try {
