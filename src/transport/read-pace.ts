@@ -8,9 +8,11 @@
 
 /** Milliseconds that a read waits. */
 export const lull = 1
-/** Reads within `lull` that are too many. */
-export const fewest = 32
-/** As many reads must come as fast after waits that brought too little. */
+/** More reads than this in a millisecond are too many. */
+const usual = 32
+/** So many reads in a row must be too fast before one waits: a wait in vain costs its time. */
+export const fewest = 256
+/** After waits in vain, four times as many; at most this many. */
 const most = 16_384
 /** Average bytes of a read that is worth its cost. */
 const worthwhile = 2048
@@ -41,8 +43,8 @@ export class ReadPace {
     if (this.#count < this.#needed) return false
     const time = now()
     const elapsed = time - this.#since
-    const limit = (lull * this.#needed) / fewest
-    const isBusy = elapsed > 0 && elapsed <= limit && this.#bytes < worthwhile * this.#needed
+    const isBusy =
+      elapsed > 0 && this.#count >= usual * elapsed && this.#bytes < worthwhile * this.#count
     if (isBusy) this.#rate = this.#bytes / elapsed
     this.#begin(time)
     return isBusy
@@ -56,7 +58,7 @@ export class ReadPace {
     this.#waits += 1
     const goesOn = isEnough && this.#waits < row
     if (isEnough) this.#needed = fewest
-    else this.#needed = Math.min(most, this.#needed * 2)
+    else this.#needed = Math.min(most, this.#needed * 4)
     if (!goesOn) {
       this.#rate = 0
       this.#waits = 0
