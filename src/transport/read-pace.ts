@@ -29,7 +29,7 @@ export class ReadPace {
   #count = 0
   #bytes = 0
   /** Monotonic milliseconds: when counting, or the wait, began. */
-  #since = 0
+  #since = Number.NEGATIVE_INFINITY
   #needed = fewest
   /** Bytes in a millisecond without waits; 0 while no read waits. */
   #rate = 0

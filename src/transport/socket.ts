@@ -8,7 +8,7 @@
  */
 
 import type { AddressInfo, OnReadOpts, Server, Socket } from 'node:net'
-import { performance } from 'node:perf_hooks'
+// Not the global one: where tests replace that, reading goes on.
 import { setTimeout as later } from 'node:timers'
 import { fewest, lull, ReadPace } from './read-pace.js'
 import { refuse, SinkHolder } from './sink-holder.js'
@@ -24,8 +24,7 @@ export const highWaterMark = 128 * 1024
 // one synchronous step and data is copied out.
 let firstBuffer: Uint8Array | undefined
 
-// Not the global ones: where tests replace those, reading goes on.
-const now = performance.now.bind(performance)
+const now = (): number => performance.now()
 
 /** The property of a socket that leads to its transport. */
 const owner = Symbol('transport')

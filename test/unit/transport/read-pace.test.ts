@@ -42,6 +42,11 @@ it('requests and answers never wait, nor does a slow stream', () => {
   expect(reading.waits).toBe(0)
 })
 
+it('where the clock stands still, as in tests, no read waits', () => {
+  const pace = new ReadPace()
+  for (let index = 0; index < 10_000; index++) expect(pace.waits(100, () => 5)).toBe(false)
+})
+
 it('large reads never wait', () => {
   const reading = new Reading()
   for (let index = 0; index < 10_000; index++) reading.read(4096, 0.01)
@@ -197,7 +202,7 @@ async function waitingSocket() {
 }
 
 it('a socket stops reading where the next read waits, and then reads on, also where tests replace timers', async () => {
-  vi.useFakeTimers()
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'Date'] })
   const { socket } = await waitingSocket()
   expect(socket.resumed).toBe(0)
   vi.useRealTimers()
