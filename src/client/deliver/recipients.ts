@@ -26,7 +26,7 @@ export interface Recipient {
 
 /** What is known about the filters of one client and the habits of its server. */
 export class Recipients {
-  readonly #identified: ReadRoute[] = []
+  #identified: ReadRoute[] | undefined
   /** Filters left most recently: copies for them may still be on their way. */
   readonly #left = new SparseSet<ReadRoute>()
   /** Whether retained messages came before or behind a SUBACK on this connection. */
@@ -77,6 +77,7 @@ export class Recipients {
     if (matched.length < 2 && (only === undefined || this.isOwn(view, only))) return matched
     // The view notes only the first identifiers; beyond those, the copy may be for any filter.
     if (view.subscriptionIdentifierCount > MOST_NOTED) return matched
+    this.#identified ??= []
     const identified = this.#identified
     identified.length = 0
     view.forEachSubscriptionIdentifier((identifier) => {

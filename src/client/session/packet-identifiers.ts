@@ -19,7 +19,8 @@ export class IdTable {
   /** Number of identifiers in use. */
   size = 0
   readonly #pages: (Uint8Array | undefined)[] = []
-  readonly #used: number[] = []
+  /** By page; undefined until the first. */
+  #used: number[] | undefined
   #spare: Uint8Array | undefined
 
   get(id: number): number {
@@ -59,14 +60,16 @@ export class IdTable {
     this.#spare = undefined
     while (this.#pages.length <= index) this.#pages.push(undefined)
     this.#pages[index] = page
+    this.#used ??= []
     this.#used[index] = 0
     return page
   }
 
   #count(index: number, change: 1 | -1): void {
     this.size += change
-    const used = (this.#used[index] as number) + change
-    this.#used[index] = used
+    const pages = this.#used as number[]
+    const used = (pages[index] as number) + change
+    pages[index] = used
     if (used === 0) {
       this.#spare = this.#pages[index]
       this.#pages[index] = undefined
