@@ -87,7 +87,7 @@ async function settledMemory() {
 
 async function quiet() {
   for (let thread = 0; threads > 1 && thread < threads; thread++)
-    workers.push(new Worker(fileURLToPath(import.meta.url), { argv: process.argv.slice(2) }))
+    workers.push(new Worker(fileURLToPath(import.meta.url), { argv: [JSON.stringify(settings)] }))
   // Code is compiled, and structures that all share are made, before anything is counted.
   await all('open', 20 * threads)
   const before = await settledMemory()

@@ -305,14 +305,29 @@ export const userProperties: Parser<[string, string][]> = (value, path) =>
 /**
  * An object with only known fields; undefined counts as an empty object. Unknown fields are
  * refused; undefined ones count as absent. `example` and `callback` are hints for errors when
- * something else, or a function, is given. With `sparse`, only given fields are own properties of
- * the result and all have defaults; many results then share them.
+ * something else, or a function, is given.
  */
 export function object<T extends object>(
   schema: Schema<T>,
   example = '',
   callback = 'await the promise',
-  sparse = false,
+): Options<T> {
+  return parserOf(schema, false, example, callback)
+}
+
+/**
+ * The same, but only given fields are own properties of a result; its prototype has the defaults,
+ * which many results then share.
+ */
+export function sparseObject<T extends object>(schema: Schema<T>): Options<T> {
+  return parserOf(schema, true, '', 'await the promise')
+}
+
+function parserOf<T extends object>(
+  schema: Schema<T>,
+  sparse: boolean,
+  example: string,
+  callback: string,
 ): Options<T> {
   const names = Object.keys(schema) as (keyof T & string)[]
   // What each parser gives for undefined.

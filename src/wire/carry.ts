@@ -78,7 +78,7 @@ export class Carry {
       this.bytes.set(chunk.subarray(at, at + count), this.held)
       // The payload of a packet that is far larger than its first bytes gets its array later.
       const { bytes } = this
-      if (isDue && total < this.size) {
+      if (isDue && this.held > 0 && total < this.size) {
         this.apart = this.#split(bytes, 0, total, header, version)
         this.apart?.set(bytes.subarray(this.head, total))
       }

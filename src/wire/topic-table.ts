@@ -56,8 +56,8 @@ function isSeenAgain(hash: number): boolean {
   const one = hash & (mostRecent - 1)
   const other = (hash >>> 14) & (mostRecent - 1)
   if (recent[one] === hash || recent[other] === hash) return true
-  turn += 1
-  recent[(turn & 1) === 0 ? one : other] = hash
+  turn ^= 1
+  recent[turn === 0 ? one : other] = hash
   return false
 }
 

@@ -73,8 +73,8 @@ class Passing<P extends Packet> {
   #raw = 0
   readonly #decode: (bytes: Uint8Array) => P
 
-  constructor(from: 'client' | 'server', version: () => ProtocolVersion) {
-    this.#decode = (bytes) => decode(bytes, { from, protocolVersion: version() }) as P
+  constructor(sender: 'client' | 'server', version: () => ProtocolVersion) {
+    this.#decode = (bytes) => decode(bytes, { from: sender, protocolVersion: version() }) as P
   }
 
   /** Bytes in place of these; `change` gets the packets that they complete. */

@@ -25,6 +25,7 @@ import {
   type Parser,
   quoted,
   settingsIn,
+  sparseObject,
   string,
   text,
   that,
@@ -419,55 +420,50 @@ const store: Parser<Store> = (value, path) => {
   )
 }
 
-const config = object<Given>(
-  {
-    ...fiveOnly,
-    ...connectOptions,
-    clientId: withDefault(string, ''),
-    protocolVersion: withDefault(version, 5),
-    username: optional(string),
-    password: optional(bytes),
-    credentials: optional(
-      that<never>(
-        (value) => typeof value === 'function',
-        'a function; username and password are options by themselves',
-      ),
+const config = sparseObject<Given>({
+  ...fiveOnly,
+  ...connectOptions,
+  clientId: withDefault(string, ''),
+  protocolVersion: withDefault(version, 5),
+  username: optional(string),
+  password: optional(bytes),
+  credentials: optional(
+    that<never>(
+      (value) => typeof value === 'function',
+      'a function; username and password are options by themselves',
     ),
-    credentialsTimeout: withDefault(duration, 30_000),
-    pingTimeout: optional(duration),
-    connectTimeout: withDefault(duration, 10_000),
-    cleanStart: optional(boolean),
-    store: optional(store),
-    firstConnect: withDefault(oneOf('reject', 'wait'), 'reject'),
-    reconnect,
-    refreshBefore: withDefault(duration, 60_000),
-    unclaimedHold: withDefault(duration, 30_000),
-    subscriptions: object<Config['subscriptions']>({
-      ...bufferOptions,
-      bufferBytes: withDefault(bufferBytes, 4 * megabyte),
-      poisonAfter: withDefault(limit, 3),
-    }),
-    outbound,
-    maxFiltersPerSubscribe: withDefault(limit, Number.POSITIVE_INFINITY),
-    memoryBudget: optional(limit),
-    receiveMaximumExceeded: withDefault(oneOf('tolerate', 'disconnect'), 'tolerate'),
-    oversized: withDefault(oneOf('skip', 'disconnect'), 'skip'),
-    on: optional(listeners),
-    platform: optional(
-      that<Platform>(
-        (value) => typeof (value as Partial<Platform>)?.nextTurn === 'function',
-        'virtualPlatform()',
-      ),
+  ),
+  credentialsTimeout: withDefault(duration, 30_000),
+  pingTimeout: optional(duration),
+  connectTimeout: withDefault(duration, 10_000),
+  cleanStart: optional(boolean),
+  store: optional(store),
+  firstConnect: withDefault(oneOf('reject', 'wait'), 'reject'),
+  reconnect,
+  refreshBefore: withDefault(duration, 60_000),
+  unclaimedHold: withDefault(duration, 30_000),
+  subscriptions: object<Config['subscriptions']>({
+    ...bufferOptions,
+    bufferBytes: withDefault(bufferBytes, 4 * megabyte),
+    poisonAfter: withDefault(limit, 3),
+  }),
+  outbound,
+  maxFiltersPerSubscribe: withDefault(limit, Number.POSITIVE_INFINITY),
+  memoryBudget: optional(limit),
+  receiveMaximumExceeded: withDefault(oneOf('tolerate', 'disconnect'), 'tolerate'),
+  oversized: withDefault(oneOf('skip', 'disconnect'), 'skip'),
+  on: optional(listeners),
+  platform: optional(
+    that<Platform>(
+      (value) => typeof (value as Partial<Platform>)?.nextTurn === 'function',
+      'virtualPlatform()',
     ),
-    logger: optional(logger),
-    scanner: optional(scannerOption),
-    stats: withDefault(boolean, false),
-    resubscribe: withDefault(oneOf('when-lost', 'always'), 'when-lost'),
-  },
-  '',
-  undefined,
-  true,
-)
+  ),
+  logger: optional(logger),
+  scanner: optional(scannerOption),
+  stats: withDefault(boolean, false),
+  resubscribe: withDefault(oneOf('when-lost', 'always'), 'when-lost'),
+})
 
 // The values of all options where nothing is given: the prototype of all others, so that each client
 // keeps only what differs.

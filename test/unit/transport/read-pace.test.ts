@@ -36,27 +36,19 @@ class Reading {
   }
 }
 
-it('requests and answers never wait, nor does a slow stream', () => {
+it.each<[string, length: number, after: (index: number) => number]>([
+  ['requests and answers, and slow streams', 20, () => 0.05],
+  ['large reads', 4096, () => 0.01],
+  ['bursts of some small reads', 100, (index) => (index % 200 === 0 ? 20 : 0.01)],
+])('%s never wait', (_name, length, after) => {
   const reading = new Reading()
-  for (let index = 0; index < 10_000; index++) reading.read(20, 0.05)
+  for (let index = 0; index < 10_000; index++) reading.read(length, after(index))
   expect(reading.waits).toBe(0)
 })
 
 it('where the clock stands still, as in tests, no read waits', () => {
   const pace = new ReadPace()
   for (let index = 0; index < 10_000; index++) expect(pace.waits(100, () => 5)).toBe(false)
-})
-
-it('large reads never wait', () => {
-  const reading = new Reading()
-  for (let index = 0; index < 10_000; index++) reading.read(4096, 0.01)
-  expect(reading.waits).toBe(0)
-})
-
-it('after a pause, a burst of some small reads does not wait', () => {
-  const reading = new Reading()
-  for (let index = 0; index < 10_000; index++) reading.read(100, index % 200 === 0 ? 20 : 0.01)
-  expect(reading.waits).toBe(0)
 })
 
 it('many small reads: from then on each waits that brings as much as before', () => {

@@ -126,8 +126,8 @@ describe('PublishView', () => {
 describe('property blocks', () => {
   it('are validated by packet and sender', () => {
     const expiry = Buffer.from('1100000001', 'hex')
-    const validate = (type: number, from: 'client' | 'server') => () =>
-      validateProperties(expiry, 0, 5, type, from)
+    const validate = (type: number, sender: 'client' | 'server') => () =>
+      validateProperties(expiry, 0, 5, type, sender)
     expect(validate(14, 'client')).not.toThrow()
     expect(validate(14, 'server')).toThrow(expect.objectContaining({ kind: 'protocol' }))
     expect(validate(WILL, 'client')).toThrow(expect.objectContaining({ kind: 'malformed' }))
