@@ -10,6 +10,7 @@ import { dialTls } from '../transport/tls.js'
 import type { Dial } from '../transport/transport.js'
 import { dialUnix } from '../transport/unix.js'
 import { dialWebSocket } from '../transport/websocket.js'
+import { dialWebSocketNode } from '../transport/websocket-node.js'
 import { clientOn, connectWith } from './client.js'
 import type { ClientInternals } from './lifecycle/internals.js'
 import { hasSettings, socketSettings, tlsSettings } from './options/check-endpoint.js'
@@ -18,14 +19,7 @@ import { type Platform, type Print, runtime, spaced } from './platform.js'
 
 // Bun replaces `ws` with its own implementation, which hides the stream that `dialWebSocketNode`
 // needs; Bun's WebSocket class is standard.
-const dialPlatformWebSocket: Dial =
-  'bun' in process.versions
-    ? dialWebSocket
-    : async (target, options) => {
-        // Loaded on first use: `ws` and node:http are a third of what this file would load.
-        const { dialWebSocketNode } = await import('../transport/websocket-node.js')
-        return dialWebSocketNode(target, options)
-      }
+const dialPlatformWebSocket = 'bun' in process.versions ? dialWebSocket : dialWebSocketNode
 
 const diallers: Readonly<Record<string, Dial>> = {
   mqtt: dialTcp,

@@ -22,7 +22,7 @@ const worthwhile = 2048
  */
 const share = 0.9
 /** After this many waits, the rate without them is measured again. */
-const row = 64
+const row = 16
 
 /** The reads of one socket. */
 export class ReadPace {
@@ -57,7 +57,8 @@ export class ReadPace {
     if (!isEnough && this.#count === 1) return false
     this.#waits += 1
     const goesOn = isEnough && this.#waits < row
-    if (isEnough) this.#needed = fewest
+    // A stream that has waited well is measured again in few reads.
+    if (isEnough) this.#needed = usual
     else this.#needed = Math.min(most, this.#needed * 4)
     if (!goesOn) {
       this.#rate = 0

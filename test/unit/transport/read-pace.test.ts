@@ -56,13 +56,13 @@ it('many small reads: from then on each waits that brings as much as before', ()
   reading.read(100, 5)
   // The time before the first read does not count.
   expect(reading.untilWait(100, 0.01)).toBeLessThan(512)
-  for (let index = 0; index < 50; index++) expect(reading.read(11_000, 0)).toBe(true)
+  for (let index = 0; index < 15; index++) expect(reading.read(11_000, 0)).toBe(true)
 })
 
 it('the second read after a wait may bring it, when the first one has released it', () => {
   const reading = new Reading()
   reading.untilWait(100, 0.01)
-  for (let index = 0; index < 50; index++) {
+  for (let index = 0; index < 15; index++) {
     expect(reading.read(100, 0)).toBe(false)
     expect(reading.read(11_000, 0.02)).toBe(true)
   }
@@ -73,8 +73,8 @@ it('now and then the rate without waits is measured again', () => {
   reading.untilWait(100, 0.01)
   let waits = 1
   while (reading.read(11_000, 0)) waits += 1
-  expect(waits).toBe(64)
-  expect(reading.untilWait(100, 0.01)).toBe(256)
+  expect(waits).toBe(16)
+  expect(reading.untilWait(100, 0.01)).toBe(32)
 })
 
 it('where waits bring too little, four times as many reads must be as fast before the next one', () => {
@@ -151,7 +151,7 @@ it('waits that bring something make the next ones easy again', () => {
   reading.read(11_000, 0.01)
   reading.read(0, 0.01)
   reading.read(0, 0.01)
-  expect(reading.untilWait(100, 0.01)).toBe(1024)
+  expect(reading.untilWait(100, 0.01)).toBe(128)
 })
 
 /** A socket that has read so often and so fast that the next read waits. */
