@@ -35,7 +35,15 @@ async function load(): Promise<FrameScanner | undefined> {
     if (!WebAssembly.validate(bytes)) return undefined
     const { instance } = await WebAssembly.instantiate(bytes)
     const memory = new Memory(instance.exports)
-    return { window: memory.window, frames: (options) => new WasmFrames(memory, options) }
+    const frames = (options: FrameOptions): FrameSource => new WasmFrames(memory, options)
+    // Engines discard the code compiled for a kind of object when none is left, as between two
+    // connections.
+    const kept: FrameScanner & { example: FrameSource } = {
+      window: memory.window,
+      frames,
+      example: frames({ protocolVersion: 5, maximumPacketSize: 0 }),
+    }
+    return kept
   } catch {
     return undefined
   }

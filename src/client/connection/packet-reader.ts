@@ -74,6 +74,11 @@ export interface ReaderOwner {
 
 /** Decodes the packets of one connection. */
 export class PacketReader extends StreamReader implements Sink, ReadTaker {
+  /**
+   * Engines discard the code compiled for a kind of object when none is left, as between two
+   * connections.
+   */
+  static readonly examples = [new PublishView(true), new TopicTable(0)] as const
   readonly #host: ConnectionHost
   readonly #owner: ReaderOwner
   readonly #session: Session
