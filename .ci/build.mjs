@@ -97,9 +97,13 @@ function pointToSources(outdir) {
   }
 }
 
+function packageJson() {
+  return JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+}
+
 /** The modules and declarations that the entries lead to stay; nobody can import the others. */
 function dropUnreachable(outdir) {
-  const { exports } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+  const { exports } = packageJson()
   const targets = Object.values(exports).flatMap((entry) => Object.values(entry))
   const entries = targets
     .filter((file) => file.startsWith('./dist/'))
@@ -121,6 +125,47 @@ function dropUnreachable(outdir) {
     for (const [, to] of imports) pending.push(path.join(path.dirname(file), `${to}${extension}`))
   }
   for (const file of filesBelow(outdir)) if (!kept.has(file)) rmSync(file)
+}
+
+/**
+ * The command of `bin`, with the packages that it needs, as one file: they are no dependencies of the library. The package itself stays outside.
+ * Their licences lie beside it.
+ */
+async function bundleCommand(outdir) {
+  const { build: bundle } = await import('esbuild')
+  const { metafile } = await bundle({
+    entryPoints: [path.join(root, 'src', 'cli', 'main.ts')],
+    outfile: path.join(outdir, 'cli.js'),
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    external: ['mqwire', 'mqwire/*'],
+    loader: { '.iife.min.js': 'text', '.min.css': 'text' },
+    // The paths of tsconfig.json are for the type check.
+    tsconfigRaw: '{}',
+    // Packages written as CommonJS ask for Node's modules by `require`.
+    banner: {
+      js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)",
+    },
+    define: { VERSION: JSON.stringify(packageJson().version) },
+    minifySyntax: true,
+    minifyWhitespace: true,
+    legalComments: 'none',
+    logLevel: 'error',
+    metafile: true,
+  })
+  const packages = new Set(
+    Object.keys(metafile.inputs).flatMap(
+      (file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? [],
+    ),
+  )
+  const licences = [...packages].map((folder) => {
+    const file = readdirSync(path.join(root, folder)).find((name) => /^licen[cs]e/i.test(name))
+    if (file === undefined) throw new Error(`${folder} has no licence to ship`)
+    return `${path.basename(folder)}\n\n${readFileSync(path.join(root, folder, file), 'utf8')}`
+  })
+  writeFileSync(path.join(outdir, 'cli-licences.txt'), licences.join('\n\n'))
 }
 
 function put(built) {
@@ -150,6 +195,7 @@ export async function build() {
     emit(next)
     dropUnreachable(next)
     pointToSources(next)
+    await bundleCommand(next)
     put(next)
     writeFileSync(stamp, print)
   } finally {

@@ -105,6 +105,7 @@ const guides = [
   ['Testing your program', 'testing'],
   ['Tracing and metrics', 'tracing'],
   ['Performance', 'performance'],
+  ['The command line', 'cli'],
   ['The codec', 'wire'],
   ['From MQTT.js', 'from-mqttjs'],
   ['Examples', 'examples'],

@@ -41,6 +41,7 @@ const real = [
   ...['api', 'bundle', 'docs-tables', 'entries', 'tarball'].map(
     (name) => `test/package/${name}.test.ts`,
   ),
+  'test/cli/commands.test.ts',
   'test/types/types.test.ts',
   'test/unit/store/*.test.ts',
   'test/unit/transport/*.test.ts',

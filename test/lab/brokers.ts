@@ -17,6 +17,7 @@ const suiteNames = [
     (name) => `test/${name}`,
   ),
   'test/unit/client/large-uploads-sockets',
+  'test/cli/doctor',
 ]
 
 async function write(lab: Lab): Promise<Result> {

@@ -6,8 +6,9 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { start } from '../cli/program.js'
 import { blocksOf, compile, execute, fencesOf, filesOf } from './code-blocks.js'
-import { node, pages, project, removeProjects, requireDist, root } from './fixture.js'
+import { pages, removeProjects, requireDist, root } from './fixture.js'
 
 type Answers = Readonly<Record<string, unknown>>
 type Found = Readonly<Record<string, Answers>>
@@ -156,10 +157,13 @@ describe('the broker in one line', () => {
   it.each(['README.md', 'docs/examples.md'])(
     'of %s listens over TCP and WebSocket',
     async (page) => {
-      const [, line = ''] = /^node -e "(.*)"$/m.exec(read(page)) ?? []
-      expect(line).toContain('tcp: 1883, ws: { port: 9001,')
-      const code = `${line.replace('1883', '0').replace('9001', '0')}.then(({ urls }) => { console.log(urls.join()); process.exit() })`
-      const { output } = await node(['-e', code], await project({}), 10_000)
+      const [, line = ''] = /^npx mqwire (broker .*)$/m.exec(read(page)) ?? []
+      expect(line).toContain('--ws 9001')
+      const args = [...line.replace('9001', '0').split(' '), '--port', '0']
+      const program = start(args)
+      await program.said('ws://')
+      program.child.kill('SIGINT')
+      const output = (await program.ended).out.trim().replace('\n', ',')
       expect(output).toMatch(/^mqtt:\/\/127\.0\.0\.1:\d+,ws:\/\/127\.0\.0\.1:\d+\/?$/)
     },
   )

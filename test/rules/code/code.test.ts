@@ -265,6 +265,7 @@ describe('regular expressions', () => {
   /** Where they may be, with what they see there: never a byte of the peer. */
   const open = Object.entries({
     'auth/saslprep.ts': 'the user name and the password of the caller',
+    'cli/': 'the command line and its files: never a message of the peer',
     'auth/scram.ts': 'the nonce option of the caller',
     'common/schema.ts': 'names of our own options',
     'client/options/check-': 'options of the caller',

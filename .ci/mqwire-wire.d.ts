@@ -1,0 +1,2 @@
+/** As `mqwire.d.ts`, for `import 'mqwire/wire'`. */
+export * from '../src/wire/index.js'

@@ -1,0 +1,88 @@
+/**
+ * What arrived: how late, how often, and in which order.
+ *
+ * A payload begins with its publisher, its number, and when it was due. Latency counts from then, so
+ * that messages which wait in the sender count as late (no coordinated omission).
+ */
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
+
+/** Bytes of the stamp. */
+export const stampSize = 16
+
+/** Microseconds of the clock that all threads of this machine share. */
+export function microseconds(): number {
+  return Number(process.hrtime.bigint() / 1000n)
+}
+
+/** Writes the stamp at the start of a payload. */
+export function stamp(payload: Buffer, publisher: number, number: number, due: number): void {
+  payload.writeUInt32LE(publisher, 0)
+  payload.writeUInt32LE(number, 4)
+  payload.writeDoubleLE(due, 8)
+}
+
+/** The sums of one part, as they travel between threads. */
+export interface Sums {
+  sent: number
+  failed: number
+  received: number
+  twice: number
+  disordered: number
+  dropped: number
+  /** Microseconds. */
+  latency: RecordableHistogram
+}
+
+/** Sums of nothing. */
+export function noSums(): Sums {
+  return {
+    sent: 0,
+    failed: 0,
+    received: 0,
+    twice: 0,
+    disordered: 0,
+    dropped: 0,
+    latency: createHistogram(),
+  }
+}
+
+/** What one subscriber has seen of one publisher. */
+interface Seen {
+  next: number
+  readonly missing: Set<number>
+}
+
+/** Most numbers that are remembered as missing, for each publisher. */
+const mostMissing = 10_000
+
+/** What one subscriber has received. */
+export class Ledger {
+  readonly #sums: Sums
+  readonly #seen = new Map<number, Seen>()
+
+  constructor(sums: Sums) {
+    this.#sums = sums
+  }
+
+  /** Counts a payload; those of others are left out. */
+  add(payload: Uint8Array): void {
+    if (payload.length < stampSize) return
+    const view = new DataView(payload.buffer, payload.byteOffset, stampSize)
+    const publisher = view.getUint32(0, true)
+    const number = view.getUint32(4, true)
+    this.#sums.latency.record(Math.max(1, Math.round(microseconds() - view.getFloat64(8, true))))
+    const seen = this.#seen.get(publisher) ?? { next: 0, missing: new Set() }
+    this.#seen.set(publisher, seen)
+    if (number < seen.next) {
+      if (!seen.missing.delete(number)) {
+        this.#sums.twice += 1
+        return
+      }
+      this.#sums.disordered += 1
+    }
+    for (; seen.next < number; seen.next++)
+      if (seen.missing.size < mostMissing) seen.missing.add(seen.next)
+    if (seen.next === number) seen.next += 1
+    this.#sums.received += 1
+  }
+}

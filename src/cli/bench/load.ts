@@ -1,0 +1,148 @@
+/**
+ * One thread's part of a load: its publishers and its subscribers.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Client, type ClientOptions, connect, type EndpointOptions } from 'mqwire'
+import { Ledger, microseconds, noSums, type Sums, stamp, stampSize } from './ledger.js'
+import { countOf, dueAt, filtersOf, type Plan, shareOf, topicOf } from './plan.js'
+
+/** Connections that are opened at a time. */
+const atOnce = 32
+
+/** Publishes of one client that may be on their way; more wait in the plan, and count as late. */
+const mostPending = 1000
+
+/** Milliseconds between two looks at what is due. */
+const tick = 2
+
+interface Sender {
+  readonly client: Client
+  readonly publisher: number
+  readonly topic: string
+  readonly count: number
+  next: number
+  pending: number
+}
+
+/** What a load dials with. */
+export interface Dial {
+  readonly endpoint: EndpointOptions
+  readonly options: ClientOptions
+}
+
+/** The clients of one part; they end with its thread. */
+export class Load {
+  readonly sums: Sums = noSums()
+  /** Microseconds from dialling to CONNACK. */
+  readonly connects = noSums().latency
+  readonly #plan: Plan
+  readonly #part: number
+  readonly #parts: number
+  readonly #dial: Dial
+  readonly #senders: Sender[] = []
+  readonly #signal: AbortSignal
+  /** What ended a connection. */
+  failure: unknown
+
+  constructor(plan: Plan, part: number, parts: number, dial: Dial, signal: AbortSignal) {
+    this.#plan = plan
+    this.#part = part
+    this.#parts = parts
+    this.#dial = dial
+    this.#signal = signal
+  }
+
+  /** Opens all connections and subscribes. */
+  async open(): Promise<void> {
+    const plan = this.#plan
+    const roles = [
+      ...shareOf(plan.subscribers, this.#part, this.#parts).map(
+        (index) => () => this.#subscriber(index),
+      ),
+      ...shareOf(plan.publishers, this.#part, this.#parts).map(
+        (index) => () => this.#publisher(index),
+      ),
+    ]
+    const work = async (): Promise<void> => {
+      for (let role = roles.shift(); role !== undefined; role = roles.shift()) await role()
+    }
+    await Promise.all(Array.from({ length: atOnce }, work))
+  }
+
+  async #connected(): Promise<Client> {
+    this.#signal.throwIfAborted()
+    const start = microseconds()
+    const client = await connect(this.#dial.endpoint, {
+      ...this.#dial.options,
+      reconnect: false,
+      logger: null,
+      signal: this.#signal,
+    })
+    this.connects.record(Math.max(1, microseconds() - start))
+    client.closed.then((error) => {
+      this.failure ??= error
+    })
+    return client
+  }
+
+  async #subscriber(index: number): Promise<void> {
+    const client = await this.#connected()
+    const ledger = new Ledger(this.sums)
+    await client.listen(filtersOf(this.#plan, index), ({ payload }) => ledger.add(payload), {
+      qos: this.#plan.qos,
+      lifetime: 'borrowed',
+      buffer: 100_000,
+      bufferBytes: 64 * 1024 * 1024,
+      onDrop: () => {
+        this.sums.dropped += 1
+      },
+    })
+  }
+
+  async #publisher(publisher: number): Promise<void> {
+    this.#senders.push({
+      client: await this.#connected(),
+      publisher,
+      topic: topicOf(this.#plan, publisher),
+      count: countOf(this.#plan, publisher),
+      next: 0,
+      pending: 0,
+    })
+  }
+
+  /** Publishes by the plan; `start` is its zero in microseconds. */
+  async publish(start: number): Promise<void> {
+    const senders = new Set(this.#senders)
+    while (senders.size > 0 && !this.#signal.aborted && this.failure === undefined) {
+      const now = (microseconds() - start) / 1000
+      // What could not leave for so long never will.
+      if (now > this.#plan.duration + 5000) return
+      for (const sender of senders) {
+        while (sender.next < sender.count && sender.pending < mostPending) {
+          const due = dueAt(this.#plan, sender.publisher, sender.next)
+          if (due > now) break
+          this.#send(sender, start + due * 1000)
+        }
+        if (sender.next >= sender.count && sender.pending === 0) senders.delete(sender)
+      }
+      await sleep(tick)
+    }
+  }
+
+  #send(sender: Sender, due: number): void {
+    const payload = Buffer.alloc(Math.max(stampSize, this.#plan.size))
+    stamp(payload, sender.publisher, sender.next, due)
+    sender.next += 1
+    sender.pending += 1
+    sender.client.publish(sender.topic, payload, { qos: this.#plan.qos, flush: true }).then(
+      () => {
+        sender.pending -= 1
+        this.sums.sent += 1
+      },
+      () => {
+        sender.pending -= 1
+        this.sums.failed += 1
+      },
+    )
+  }
+}

@@ -1,0 +1,237 @@
+/**
+ * The result of a load: as text, as JSON, and as a page.
+ */
+import type { RecordableHistogram } from 'node:perf_hooks'
+import uplot from 'uplot/dist/uPlot.iife.min.js'
+import style from 'uplot/dist/uPlot.min.css'
+import type { Sums } from './ledger.js'
+import type { Plan } from './plan.js'
+
+/** How far it was at some time. */
+export interface Sample {
+  /** Seconds since the first message was due. */
+  readonly time: number
+  readonly sent: number
+  readonly received: number
+  /** Bytes of memory of the process. */
+  readonly rss: number
+}
+
+/** Milliseconds by percentile. */
+export interface Percentiles {
+  readonly p50: number
+  readonly p90: number
+  readonly p99: number
+  readonly p999: number
+  readonly max: number
+}
+
+/** All that a run has measured. */
+export interface Result {
+  readonly scenario: string
+  readonly plan: Plan
+  readonly connectSeconds: number
+  readonly connect: Percentiles
+  readonly seconds: number
+  readonly sent: number
+  readonly failed: number
+  readonly received: number
+  readonly expected: number
+  readonly lost: number
+  readonly dropped: number
+  readonly twice: number
+  readonly disordered: number
+  /** Messages received a second. */
+  readonly throughput: number
+  readonly latency: Percentiles
+  /** Seconds of processor time of this side. */
+  readonly cpu: number
+  /** Most memory of this side, in bytes. */
+  readonly rss: number
+  readonly samples: readonly Sample[]
+}
+
+function percentilesOf(histogram: RecordableHistogram): Percentiles {
+  const at = (percentile: number): number =>
+    histogram.count === 0 ? 0 : histogram.percentile(percentile) / 1000
+  return {
+    p50: at(50),
+    p90: at(90),
+    p99: at(99),
+    p999: at(99.9),
+    max: histogram.count === 0 ? 0 : histogram.max / 1000,
+  }
+}
+
+/** Puts a result together. */
+export function resultOf({
+  name,
+  plan,
+  samples,
+  expected,
+  sums,
+  connecting,
+  seconds,
+  cpu,
+}: {
+  readonly name: string
+  readonly plan: Plan
+  readonly samples: readonly Sample[]
+  readonly expected: number
+  readonly sums: Sums & { readonly connects: RecordableHistogram }
+  readonly connecting: number
+  readonly seconds: number
+  readonly cpu: NodeJS.CpuUsage
+}): Result {
+  const { latency, connects, sent, failed, received, twice, disordered, dropped } = sums
+  // Up to the last message, not to the end of waiting for more.
+  const last = samples.find((sample) => sample.received >= received)?.time ?? seconds
+  return {
+    scenario: name,
+    plan,
+    connectSeconds: connecting,
+    connect: percentilesOf(connects),
+    seconds: last,
+    sent,
+    failed,
+    received,
+    expected,
+    lost: Math.max(0, expected - received),
+    dropped,
+    twice,
+    disordered,
+    throughput: last > 0 ? received / last : 0,
+    latency: percentilesOf(latency),
+    cpu: (cpu.user + cpu.system) / 1e6,
+    rss: Math.max(process.memoryUsage.rss(), ...samples.map(({ rss }) => rss)),
+    samples,
+  }
+}
+
+const number = (value: number, digits = 0): string =>
+  value.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: digits })
+const shown = ({ p50, p90, p99, p999, max }: Percentiles): string =>
+  [
+    ['p50', p50],
+    ['p90', p90],
+    ['p99', p99],
+    ['p99.9', p999],
+    ['max', max],
+  ]
+    .map(([name, value]) => `${name} ${number(value as number, 1)}`)
+    .join(', ')
+
+/** The lines of a result: what it is, and the value. */
+function rowsOf(result: Result): (readonly [name: string, value: string])[] {
+  const { plan, expected, received } = result
+  const clients = `${number(plan.publishers)} publishers, ${number(plan.subscribers)} subscribers, ${number(plan.topics)} topics`
+  const connecting = [
+    ['connecting', `${number(result.connectSeconds, 2)} s; each in ms: ${shown(result.connect)}`],
+  ] as const
+  if (result.scenario === 'connect')
+    return [
+      ['load', `${number(plan.publishers + plan.subscribers)} clients`],
+      ...connecting,
+      ['processor', `${number(result.cpu, 2)} s`],
+      ['memory', `${number(result.rss / 1e6)} MB`],
+    ]
+  return [
+    [
+      'load',
+      `${clients}; ${number(plan.rate, 2)} messages/s each, ${number(plan.size)} B at QoS ${plan.qos} for ${number(plan.duration / 1000)} s`,
+    ],
+    ...connecting,
+    [
+      'sent',
+      `${number(result.sent)}${result.failed > 0 ? `, ${number(result.failed)} failed` : ''}`,
+    ],
+    [
+      'received',
+      `${number(received)} of ${number(expected)}, ${expected === 0 ? '–' : `${number((100 * received) / expected, received === expected ? 1 : 4)} %`}`,
+    ],
+    [
+      'lost, twice, out of order',
+      [result.lost, result.twice, result.disordered].map((value) => number(value)).join(', '),
+    ],
+    ['throughput', `${number(result.throughput)} messages/s`],
+    ['latency in ms', shown(result.latency)],
+    ['processor', `${number(result.cpu, 2)} s of this side`],
+    ['memory', `${number(result.rss / 1e6)} MB of this side`],
+  ]
+}
+
+/** The result for a terminal. */
+export function textOf(result: Result): string {
+  const rows = rowsOf(result)
+  const widest = Math.max(...rows.map(([name]) => name.length))
+  return rows.map(([name, value]) => `${name.padEnd(widest)}  ${value}\n`).join('')
+}
+
+const compared: readonly (readonly [name: string, of: (result: Result) => number])[] = [
+  ['throughput', ({ throughput }) => throughput],
+  ['latency p50', ({ latency }) => latency.p50],
+  ['latency p99', ({ latency }) => latency.p99],
+  ['latency p99.9', ({ latency }) => latency.p999],
+  ['processor', ({ cpu }) => cpu],
+  ['memory', ({ rss }) => rss],
+]
+
+/** The ratios to an earlier result. */
+export function comparison(result: Result, before: Result): string {
+  const lines = compared.map(([name, of]) => {
+    const [now, then] = [of(result), of(before)]
+    return `${name.padEnd(14)}  ${then > 0 ? `${number(now / then, 2)} ×` : '–'}  (${number(then, 1)} → ${number(now, 1)})\n`
+  })
+  return `\nbeside the earlier result:\n${lines.join('')}`
+}
+
+const escaped = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+
+/** The result as a page of its own, with plots. */
+export function page(result: Result, before?: Result): string {
+  const rows = rowsOf(result).map(
+    ([name, value]) => `<tr><th>${escaped(name)}</th><td>${escaped(value)}</td></tr>`,
+  )
+  const rates = result.samples.map((sample, index) => {
+    const previous = result.samples[index - 1] ?? { time: 0, sent: 0, received: 0 }
+    const span = Math.max(0.001, sample.time - previous.time)
+    return {
+      ...sample,
+      sent: (sample.sent - previous.sent) / span,
+      received: (sample.received - previous.received) / span,
+    }
+  })
+  const data = [
+    rates.map(({ time }) => time),
+    rates.map(({ sent }) => sent),
+    rates.map(({ received }) => received),
+    rates.map(({ rss }) => rss / 1e6),
+  ]
+  return `<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>mqwire bench ${escaped(result.scenario)}</title>
+<style>${style}
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+th { text-align: left; padding-right: 1.5rem; font-weight: 600; vertical-align: top }
+pre { overflow-x: auto }
+</style>
+<h1>mqwire bench ${escaped(result.scenario)}</h1>
+<table>${rows.join('\n')}</table>
+${before === undefined ? '' : `<pre>${escaped(comparison(result, before).trim())}</pre>`}
+<h2>Messages a second</h2><div id="rates"></div>
+<h2>Memory, MB</h2><div id="memory"></div>
+<script>${uplot}</script>
+<script>
+const [time, sent, received, memory] = ${JSON.stringify(data)}
+const width = Math.min(900, document.body.clientWidth)
+const dark = matchMedia('(prefers-color-scheme: dark)').matches
+const axes = [{}, {}].map(() => ({ stroke: dark ? '#ddd' : '#222', grid: { stroke: dark ? '#444' : '#ddd' } }))
+const plot = (id, series, values) => new uPlot({ width, height: 260, scales: { x: { time: false } }, axes, series: [{ label: 's' }, ...series] }, [time, ...values], document.getElementById(id))
+plot('rates', [{ label: 'sent', stroke: '#4a7dff' }, { label: 'received', stroke: '#e07a1f' }], [sent, received])
+plot('memory', [{ label: 'MB', stroke: '#3a9a5b' }], [memory])
+</script>
+</html>
+`
+}

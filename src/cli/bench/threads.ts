@@ -1,0 +1,126 @@
+/**
+ * A load over one thread or several. Every thread runs the same file, and gets its part.
+ */
+import { once } from 'node:events'
+import type { RecordableHistogram } from 'node:perf_hooks'
+import { isMainThread, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
+import { noSums, type Sums } from './ledger.js'
+import { type Dial, Load } from './load.js'
+import type { Plan } from './plan.js'
+
+/** What a thread begins with. */
+interface Task {
+  readonly plan: Plan
+  readonly part: number
+  readonly parts: number
+  readonly dial: Dial
+}
+
+/** How far a thread is. */
+interface Report {
+  readonly state: 'open' | 'running' | 'published' | 'failed'
+  readonly sums: Sums
+  readonly connects: RecordableHistogram
+  readonly failure: string | undefined
+}
+
+/** Milliseconds between two reports. */
+const reporting = 500
+
+/** True in a thread that this file has started. */
+export const isPart = !isMainThread && (workerData as Partial<Task> | null)?.parts !== undefined
+
+/** Runs the part of this thread, until the main thread ends it. */
+export async function runPart(port = parentPort as MessagePort): Promise<void> {
+  const { plan, part, parts, dial } = workerData as Task
+  const end = new AbortController()
+  const load = new Load(plan, part, parts, dial, end.signal)
+  const { sums, connects } = load
+  let state: Report['state'] = 'open'
+  const report = (failure: unknown = load.failure): void =>
+    port.postMessage({ state, sums, connects, failure: textOf(failure) } satisfies Report)
+  const enter = (next: Report['state']): void => {
+    state = next
+    report()
+  }
+  try {
+    await load.open()
+    enter('open')
+    const [start] = (await once(port, 'message')) as [number]
+    enter('running')
+    setInterval(() => report(), reporting)
+    await load.publish(start)
+    enter('published')
+  } catch (error) {
+    state = 'failed'
+    report(error)
+  }
+}
+
+function textOf(failure: unknown): string | undefined {
+  return failure === undefined
+    ? undefined
+    : failure instanceof Error
+      ? failure.message
+      : String(failure)
+}
+
+/** The parts of a load. */
+export class Threads {
+  readonly #workers: Worker[] = []
+  readonly #reports: Report[] = []
+  #failed: string | undefined
+  readonly #changed = new EventTarget()
+
+  constructor(plan: Plan, parts: number, dial: Dial) {
+    for (let part = 0; part < parts; part++) {
+      const worker = new Worker(new URL(import.meta.url), {
+        workerData: { plan, part, parts, dial } satisfies Task,
+        argv: [],
+      })
+      worker.on('message', (report: Report) => {
+        this.#reports[part] = report
+        if (report.failure !== undefined) this.#fail(report.failure)
+        this.#changed.dispatchEvent(new Event('change'))
+      })
+      worker.on('error', (error) => this.#fail(error.message))
+      this.#workers.push(worker)
+    }
+  }
+
+  #fail(text: string): void {
+    this.#failed ??= text
+    this.#changed.dispatchEvent(new Event('change'))
+  }
+
+  /** Resolves when all threads are in this state. @throws Error when one has failed */
+  async all(state: Report['state'], signal: AbortSignal): Promise<void> {
+    for (;;) {
+      if (this.#failed !== undefined) throw new Error(this.#failed)
+      signal.throwIfAborted()
+      if (this.#workers.every((_, part) => this.#reports[part]?.state === state)) return
+      await once(this.#changed, 'change', { signal })
+    }
+  }
+
+  /** Says something to all threads. */
+  post(value: number): void {
+    for (const worker of this.#workers) worker.postMessage(value)
+  }
+
+  /** The sums of all threads. */
+  get sums(): Sums & { connects: RecordableHistogram } {
+    const all = { ...noSums(), connects: noSums().latency }
+    for (const { sums, connects } of this.#reports.filter((report) => report !== undefined)) {
+      for (const name of ['sent', 'failed', 'received', 'twice', 'disordered', 'dropped'] as const)
+        all[name] += sums[name]
+      if (sums.latency.count > 0) all.latency.add(sums.latency)
+      if (connects.count > 0) all.connects.add(connects)
+    }
+    return all
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => worker.terminate()))
+  }
+}

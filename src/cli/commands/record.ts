@@ -1,0 +1,259 @@
+/**
+ * `mqwire record` and `mqwire replay`: messages to a file of JSON lines, and back with their timing.
+ */
+import { createReadStream } from 'node:fs'
+import { open as openFile } from 'node:fs/promises'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Command } from 'commander'
+import type { Client, QoS } from 'mqwire'
+import { matches, validateTopicFilter, validateTopicName } from 'mqwire/wire'
+import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
+import { Ending, misuse } from '../common/ending.js'
+import { Limits, type LimitValues, withLimits } from '../common/limits.js'
+import { parseRecord, recordOf } from '../common/records.js'
+import { Sending } from '../common/sending.js'
+import { ProgressLine, say, write } from '../common/terminal.js'
+import { many, positive, qos, signedDuration, whole } from '../common/values.js'
+
+interface RecordValues extends ConnectionValues, LimitValues {
+  readonly qos: QoS
+  readonly append?: boolean
+  readonly force?: boolean
+}
+
+const recordExamples = `
+Each message is a line: {"time":"2026-01-02T03:04:05.678Z","topic":"a/b","qos":0,"retain":false,"payload":"text"}.
+A payload that is not UTF-8 is in "base64" instead. Ctrl-C ends a recording; what came before is complete.
+
+Examples:
+  mqwire record 'plant/#' plant.jsonl --for 1h
+  mqwire record 'plant/#' - | gzip > plant.jsonl.gz
+`
+
+/** Defines `record`. */
+export function recordCommand(signal: AbortSignal): Command {
+  const command = new Command('record')
+    .description('write messages to a file')
+    .argument('<filter>', 'topic filter')
+    .argument('<file>', 'file, - is standard output')
+    .addOption(option('-q, --qos <qos>', 'highest QoS', qos, 2))
+    .addOption(option('--append', 'add to a file that exists'))
+    .addOption(option('--force', 'write over a file that exists'))
+  return withConnection(withLimits(command))
+    .addHelpText('after', recordExamples)
+    .action(async (filter: string, file: string, values: RecordValues) => {
+      const output = await outputTo(file, values)
+      try {
+        await withClient(values, signal, (client) => record(client, filter, output, values, signal))
+      } finally {
+        if (output !== process.stdout) await new Promise((resolve) => output.end(resolve))
+      }
+    })
+}
+
+async function outputTo(
+  file: string,
+  { append, force }: RecordValues,
+): Promise<NodeJS.WritableStream & import('node:stream').Writable> {
+  if (file === '-') return process.stdout
+  const handle = await openFile(file, append ? 'a' : force ? 'w' : 'wx').catch((error) => {
+    if (error.code === 'EEXIST')
+      throw misuse(`${file} exists; --append adds to it, --force writes over it`)
+    throw error
+  })
+  return handle.createWriteStream()
+}
+
+/** Most messages between two writes. */
+const mostAtOnce = 256
+
+async function record(
+  client: Client,
+  filter: string,
+  output: import('node:stream').Writable,
+  values: RecordValues,
+  signal: AbortSignal,
+): Promise<void> {
+  const limits = new Limits(values, signal)
+  const progress = new ProgressLine()
+  let failure: Error | undefined
+  output.on('error', (error) => {
+    failure ??= error
+  })
+  try {
+    const subscription = await client.subscribe(filter, {
+      qos: values.qos,
+      ack: 'manual',
+      until: limits.signal,
+      signal,
+      ...(client.negotiated?.protocolVersion === 5 && { retainAsPublished: true }),
+    })
+    say(`recording ${filter}`)
+    for (
+      let next = await subscription.next();
+      next !== undefined;
+      next = await subscription.next()
+    ) {
+      const time = new Date()
+      const batch = [next]
+      limits.add()
+      while (batch.length < mostAtOnce && limits.left > 0) {
+        const another = subscription.read()
+        if (another === undefined) break
+        batch.push(another)
+        limits.add()
+      }
+      await write(
+        batch.map((message) => `${JSON.stringify(recordOf(message, time))}\n`).join(''),
+        output,
+      )
+      if (failure !== undefined) throw failure
+      for (const message of batch) message.ack()
+      progress.show(() => `${limits.received} recorded`)
+      if (limits.over) break
+    }
+    progress.clear()
+    say(`${limits.received} messages recorded`)
+    if (subscription.dropped > 0)
+      throw new Ending(
+        'lost',
+        `${subscription.dropped} messages were dropped: the file is slower than the broker`,
+      )
+  } finally {
+    limits.stop()
+    progress.clear()
+  }
+  limits.conclude()
+}
+
+interface ReplayValues extends ConnectionValues {
+  readonly speed: number
+  readonly topics?: readonly string[]
+  readonly prefix?: string
+  readonly shift?: number
+  readonly loop?: number | true
+  readonly qos?: QoS
+  readonly retain: boolean
+}
+
+const replayExamples = `
+Messages leave in their order, each when it is due. Blank lines are left out.
+
+Examples:
+  mqwire replay plant.jsonl
+  mqwire replay plant.jsonl --speed 60               an hour in a minute
+  mqwire replay plant.jsonl --speed max --topics 'plant/+/alarm' --prefix test/
+  mqwire replay plant.jsonl --shift 10m --loop       without the first ten minutes, again and again
+`
+
+/** A factor, or Infinity for `max`. */
+function speedOf(text: string): number {
+  return text === 'max' ? Number.POSITIVE_INFINITY : positive(text)
+}
+
+/** Defines `replay`. */
+export function replayCommand(signal: AbortSignal): Command {
+  const command = new Command('replay')
+    .description('publish a recording')
+    .argument('<file>', 'file of record, sub --json or the dashboard; - is standard input')
+    .addOption(option('--speed <factor>', 'so many times as fast, or max', speedOf, 1))
+    .addOption(option('--topics <filter>', 'only these topics; may repeat', many as never))
+    .addOption(option('--prefix <text>', 'put before each topic'))
+    .addOption(
+      option(
+        '--shift <time>',
+        'leave out the beginning; with a minus sign, wait before it',
+        signedDuration,
+      ),
+    )
+    .addOption(
+      option(
+        '--loop [number]',
+        'repeat it for ever, or so often',
+        whole(1, Number.MAX_SAFE_INTEGER),
+      ),
+    )
+    .addOption(option('-q, --qos <qos>', 'QoS (default: as recorded)', qos))
+    .addOption(option('--no-retain', 'retain nothing'))
+  return withConnection(command)
+    .addHelpText('after', replayExamples)
+    .action((file: string, values: ReplayValues) => {
+      const { loop, topics = [], prefix } = values
+      if (file === '-' && loop !== undefined)
+        throw misuse('standard input can be read once: no --loop')
+      for (const filter of topics) validateTopicFilter(filter)
+      if (prefix !== undefined && prefix !== '') validateTopicName(prefix)
+      return withClient(values, signal, (client) => replay(client, file, values, signal))
+    })
+}
+
+async function replay(
+  client: Client,
+  file: string,
+  values: ReplayValues,
+  signal: AbortSignal,
+): Promise<void> {
+  const { loop = 1 } = values
+  const sending = new Sending(client)
+  const progress = new ProgressLine()
+  let count = 0
+  try {
+    for (let left = loop === true ? Number.POSITIVE_INFINITY : loop; left > 0; left--) {
+      const before = count
+      for await (const _ of play(file, values, sending, signal)) {
+        count += 1
+        progress.show(() => `${count} published, ${sending.acknowledged} acknowledged`)
+      }
+      if (count === before) throw misuse(`${file} has no message to publish`)
+    }
+    await sending.done()
+  } finally {
+    progress.clear()
+  }
+  say(`${count} messages published`)
+}
+
+/** Publishes each message of the file when it is due. */
+async function* play(
+  file: string,
+  { speed, topics, prefix = '', shift = 0, qos: given, retain }: ReplayValues,
+  sending: Sending,
+  signal: AbortSignal,
+): AsyncGenerator<void> {
+  const input = file === '-' ? process.stdin : createReadStream(file)
+  const start = performance.now()
+  let first: number | undefined
+  let number = 0
+  // An error of the file is one of the loop below.
+  const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY, signal })
+  const failed = new Promise<never>((_, reject) => input.once('error', reject))
+  failed.catch(() => lines.close())
+  for await (const line of lines) {
+    number += 1
+    if (line.trim() === '') continue
+    const { time, topic, payload, options } = recordOn(line, file, number)
+    first ??= time
+    const offset = time - first - shift
+    if (offset < 0 && shift > 0) continue
+    if (topics !== undefined && !topics.some((filter) => matches(filter, topic))) continue
+    const wait = start + offset / speed - performance.now()
+    if (wait > 1) await sleep(wait, undefined, { signal })
+    signal.throwIfAborted()
+    await sending.send(`${prefix}${topic}`, payload, {
+      ...options,
+      ...(given !== undefined && { qos: given }),
+      ...(!retain && { retain: false }),
+    })
+    yield
+  }
+  await Promise.race([failed, Promise.resolve()])
+}
+
+function recordOn(line: string, file: string, number: number): ReturnType<typeof parseRecord> {
+  try {
+    return parseRecord(line)
+  } catch (error) {
+    throw misuse(`${file}:${number}: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * `mqwire sub`: prints messages.
+ */
+import { Command } from 'commander'
+import type { Client, Message, QoS, Subscription } from 'mqwire'
+import { matches, validateTopicFilter } from 'mqwire/wire'
+import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
+import { decoderOf } from '../common/contract.js'
+import { Ending } from '../common/ending.js'
+import { formatCodes, formatterOf } from '../common/format.js'
+import { Limits, type LimitValues, withLimits } from '../common/limits.js'
+import { coloursOf, say, write } from '../common/terminal.js'
+import { many, qos } from '../common/values.js'
+
+interface SubValues extends ConnectionValues, LimitValues {
+  readonly qos: QoS
+  readonly exclude?: readonly string[]
+  readonly json?: boolean
+  readonly raw?: boolean
+  readonly format?: string
+  readonly contract?: string
+  readonly untilSubscribed?: boolean
+  readonly retainedOnly?: boolean
+  readonly live?: boolean
+  readonly local: boolean
+}
+
+const codes = Object.entries(formatCodes)
+  .map(([code, text]) => `  ${code}  ${text}`)
+  .join('\n')
+
+const examples = `
+Examples:
+  mqwire sub 'plant/#'                                 everything below plant, topic and text
+  mqwire sub -n 1 --for 10s 'door/+/state'             one message, or exit code 4 after 10 seconds
+  mqwire sub --json 'plant/#' | jq .topic              a line of JSON for each message
+  mqwire sub --retained-only 'config/#'                what is retained, then the end
+  mqwire sub --until-subscribed 'secret/#'             may I read this? 0 or 3
+  mqwire sub --format '%I %t %p\\n' 'plant/#'           as mosquitto_sub -F
+
+Codes of --format:
+${codes}
+`
+
+/** Most messages between two writes. */
+const mostAtOnce = 256
+
+/** Defines the command. */
+export function subCommand(signal: AbortSignal): Command {
+  const command = new Command('sub')
+    .description('print messages')
+    .argument('<filters...>', 'topic filters')
+    .addOption(option('-q, --qos <qos>', 'highest QoS', qos, 0))
+    .addOption(option('--json', 'a line of JSON for each message'))
+    .addOption(option('--raw', 'the payloads alone, byte by byte'))
+    .addOption(option('-F, --format <text>', 'print by a format, see below'))
+    .addOption(option('--exclude <filter>', 'leave out topics; may repeat', many as never))
+    .addOption(
+      option('--contract <file>', 'module of channels (mqwire/typed) that decode the payloads'),
+    )
+    .addOption(option('--until-subscribed', 'end once the broker has granted the filters'))
+    .addOption(option('--retained-only', 'print the retained messages and end'))
+    .addOption(option('--live', 'leave out retained messages'))
+    .addOption(option('--no-local', 'leave out messages of this client'))
+  return withConnection(withLimits(command))
+    .addHelpText('after', examples)
+    .action((filters: readonly string[], values: SubValues) =>
+      withClient(values, signal, (client) => subscribe(client, filters, values, signal)),
+    )
+}
+
+async function subscribe(
+  client: Client,
+  filters: readonly string[],
+  values: SubValues,
+  signal: AbortSignal,
+): Promise<void> {
+  const { exclude = [], live, local } = values
+  for (const filter of exclude) validateTopicFilter(filter)
+  const format = formatterOf(values, coloursOf(process.stdout))
+  const decode = values.contract === undefined ? undefined : await decoderOf(values.contract)
+  const limits = new Limits(values, signal)
+  const isWanted = ({ topic, retain }: Message): boolean =>
+    !(live && retain) && !exclude.some((filter) => matches(filter, topic))
+  /** Writes those that are wanted. */
+  const print = async (batch: readonly Message[]): Promise<void> => {
+    const time = new Date()
+    const pieces: (string | Uint8Array)[] = []
+    for (const message of batch) {
+      if (!isWanted(message)) continue
+      pieces.push(format(message, time, await decode?.(message)))
+      if (limits.add()) break
+    }
+    await write(joined(pieces))
+  }
+  try {
+    if (values.retainedOnly) await readRetained(client, filters, values, limits, print)
+    else {
+      const subscription = await client.subscribe(filters, {
+        qos: values.qos,
+        // Acknowledged when written.
+        ack: 'manual',
+        until: limits.signal,
+        signal,
+        ...(client.negotiated?.protocolVersion === 5 && {
+          retainAsPublished: true,
+          retainHandling: live ? 2 : 0,
+          noLocal: !local,
+        }),
+      })
+      for (const { error } of subscription.granted) if (error !== undefined) throw error
+      if (values.untilSubscribed) return sayGranted(subscription)
+      await read(subscription, limits, print)
+    }
+  } finally {
+    limits.stop()
+  }
+  limits.conclude()
+}
+
+function sayGranted({ granted }: Subscription): void {
+  for (const { filter, qos: highest } of granted) say(`${filter}: granted at QoS ${highest}`)
+}
+
+type Print = (batch: readonly Message[]) => Promise<void>
+
+async function read(subscription: Subscription, limits: Limits, print: Print): Promise<void> {
+  for (let next = await subscription.next(); next !== undefined; next = await subscription.next()) {
+    const batch = [next]
+    while (batch.length < Math.min(mostAtOnce, limits.left)) {
+      const another = subscription.read()
+      if (another === undefined) break
+      batch.push(another)
+    }
+    await print(batch)
+    for (const message of batch) message.ack()
+    if (limits.over) break
+  }
+  if (subscription.dropped === 0) return
+  const text = `${subscription.dropped} messages were dropped: standard output is slower than the broker`
+  throw new Ending('lost', `${text}; with --qos 1 the broker waits`)
+}
+
+async function readRetained(
+  client: Client,
+  filters: readonly string[],
+  { qos, quietFor = 1000 }: SubValues,
+  limits: Limits,
+  print: Print,
+): Promise<void> {
+  const { retained } = await import('mqwire/typed')
+  const { signal } = limits
+  try {
+    for await (const message of retained(client, filters, { qos, quiet: quietFor, signal })) {
+      await print([message])
+      if (limits.over) return
+    }
+  } catch (error) {
+    if (!limits.over) throw error
+  }
+}
+
+function joined(pieces: readonly (string | Uint8Array)[]): string | Uint8Array {
+  return pieces.every((piece) => typeof piece === 'string')
+    ? pieces.join('')
+    : Buffer.concat(pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)))
+}

@@ -1,0 +1,58 @@
+/**
+ * Payloads decoded by the channels of a module (`--contract`).
+ */
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Message } from 'mqwire'
+import type { Channel } from 'mqwire/typed'
+import { misuse } from './ending.js'
+
+/** What a channel made of a payload. */
+export interface Decoded {
+  /** The name of the channel in its module. */
+  readonly channel: string
+  readonly value?: unknown
+  /** Why the payload does not fit the channel. */
+  readonly problem?: string
+}
+
+/** Decodes a message; undefined when no channel has its topic. */
+export type Decode = (message: Message) => Promise<Decoded | undefined>
+
+/** Loads the channels that a module exports, also within contracts and groups. */
+export async function decoderOf(file: string): Promise<Decode> {
+  const module: unknown = await import(pathToFileURL(path.resolve(file)).href)
+  const channels = [...channelsIn(module as object, '', new Set())]
+  if (channels.length === 0) throw misuse(`${file} exports no channel and no contract`)
+  return async (message) => {
+    const [name, channel] =
+      channels.find(([, { topic }]) => topic.match(message.topic) !== undefined) ?? []
+    if (name === undefined || channel === undefined) return undefined
+    try {
+      return { channel: name, value: await channel.codec.decode(message.payload, message) }
+    } catch (error) {
+      return { channel: name, problem: error instanceof Error ? error.message : String(error) }
+    }
+  }
+}
+
+type AnyChannel = Channel<string, unknown>
+
+function* channelsIn(
+  group: object,
+  path: string,
+  seen: Set<object>,
+): Generator<[name: string, channel: AnyChannel]> {
+  if (seen.has(group)) return
+  seen.add(group)
+  for (const [name, part] of Object.entries(group)) {
+    const full = path === '' ? name : `${path}.${name}`
+    if (isChannel(part)) yield [full, part]
+    else if (typeof part === 'object' && part !== null) yield* channelsIn(part, full, seen)
+  }
+}
+
+// By its kind, because the module may have a copy of the package of its own.
+function isChannel(part: unknown): part is AnyChannel {
+  return typeof part === 'object' && part !== null && 'kind' in part && part.kind === 'channel'
+}

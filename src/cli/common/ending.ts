@@ -1,0 +1,117 @@
+/**
+ * How a command ends: its exit code, and the line on standard error that says why.
+ */
+import { MqttError, type MqttErrorCode, printable } from 'mqwire'
+
+/** Exit codes, as `--help` and docs/cli.md list them. */
+export const exitCodes = {
+  done: 0,
+  usage: 1,
+  notConnected: 2,
+  refused: 3,
+  deadline: 4,
+  lost: 5,
+  interrupted: 130,
+} as const
+
+/** Why a command ends. */
+export type End = keyof typeof exitCodes
+
+/** A command ends with a line of its own. */
+export class Ending extends Error {
+  /** Decides the exit code. */
+  readonly end: End
+
+  constructor(end: End, message: string) {
+    super(message)
+    this.end = end
+  }
+}
+
+/** A mistake on the command line. */
+export function misuse(message: string): Ending {
+  return new Ending('usage', message)
+}
+
+const ends: Readonly<Partial<Record<MqttErrorCode, End>>> = {
+  ERR_ABORTED: 'interrupted',
+  ERR_AUTH_FAILED: 'refused',
+  ERR_CONNECTION_LOST: 'notConnected',
+  ERR_CONNECT_FAILED: 'notConnected',
+  ERR_CONNECT_REFUSED: 'refused',
+  ERR_CONNECT_TIMEOUT: 'notConnected',
+  ERR_DROPPED: 'lost',
+  ERR_EXPIRED: 'deadline',
+  ERR_KEEPALIVE_TIMEOUT: 'notConnected',
+  ERR_MALFORMED_PACKET: 'notConnected',
+  ERR_NOT_CONNECTED: 'notConnected',
+  ERR_PACKET_TOO_LARGE: 'refused',
+  ERR_POISONED: 'refused',
+  ERR_PROTOCOL_ERROR: 'notConnected',
+  ERR_PUBLISH_REFUSED: 'refused',
+  ERR_QOS_UNSUPPORTED: 'refused',
+  ERR_QUEUE_FULL: 'lost',
+  ERR_REMOTE: 'refused',
+  ERR_RETAIN_UNSUPPORTED: 'refused',
+  ERR_RETRIES_EXHAUSTED: 'notConnected',
+  ERR_SERVER_DISCONNECT: 'refused',
+  ERR_SESSION_LOST: 'lost',
+  ERR_SESSION_TAKEN_OVER: 'notConnected',
+  ERR_SHARED_SUBS_UNSUPPORTED: 'refused',
+  ERR_SUBSCRIBE_REFUSED: 'refused',
+  ERR_SUBSCRIPTION_IDS_UNSUPPORTED: 'refused',
+  ERR_TIMEOUT: 'deadline',
+  ERR_TLS: 'notConnected',
+  ERR_UNEXPECTED_PACKET: 'notConnected',
+  ERR_UNSUBSCRIBE_REFUSED: 'refused',
+  ERR_WILDCARD_SUBS_UNSUPPORTED: 'refused',
+}
+
+/** What to do about an error, where its own text does not say so. */
+const advice: Readonly<Partial<Record<MqttErrorCode, string>>> = {
+  ERR_AUTH_FAILED: 'check --username and --password-file',
+  ERR_CONNECT_FAILED: 'npx mqwire doctor looks at each layer',
+  ERR_CONNECT_TIMEOUT: 'npx mqwire doctor looks at each layer',
+  ERR_SESSION_TAKEN_OVER: 'another client has this --client-id; give each its own',
+  ERR_TLS: 'npx mqwire doctor looks at the certificate; --ca FILE trusts an authority',
+}
+
+/** The reasons of a refused CONNECT that a person at the command line can act on. */
+const refusals: Readonly<Record<number, string>> = {
+  4: 'check --username and --password-file',
+  5: 'check --username and --password-file, and what the broker allows this user',
+  134: 'check --username and --password-file',
+  135: 'check --username and --password-file, and what the broker allows this user',
+  133: 'another --client-id?',
+  132: 'try --protocol 4',
+  1: 'try --protocol 4',
+}
+
+/** The exit code and the line of whatever a command threw. */
+export function endOf(thrown: unknown): { readonly end: End; readonly text: string } {
+  if (thrown instanceof Ending) return { end: thrown.end, text: thrown.message }
+  if (MqttError.is(thrown)) return ofClient(thrown)
+  const { code, message } = thrown as NodeJS.ErrnoException
+  // A file that cannot be opened or written is named on the command line.
+  if (typeof code === 'string' && /^E[A-Z]+$/.test(code)) return { end: 'usage', text: message }
+  return { end: 'usage', text: thrown instanceof Error ? thrown.message : String(thrown) }
+}
+
+function ofClient(error: MqttError): { readonly end: End; readonly text: string } {
+  // What ended the client says more than that it has ended.
+  const { cause } = error
+  if (
+    (error.code === 'ERR_CLOSED' || error.code === 'ERR_RETRIES_EXHAUSTED') &&
+    MqttError.is(cause)
+  )
+    return ofClient(cause)
+  const said =
+    error.reasonString === undefined ? '' : `, with the reason "${printable(error.reasonString)}"`
+  const way =
+    (error.code === 'ERR_CONNECT_REFUSED' ? refusals[error.reasonCode ?? 0] : undefined) ??
+    advice[error.code]
+  return {
+    end: error.code === 'ERR_CLOSED' ? 'notConnected' : (ends[error.code] ?? 'usage'),
+    text: `${error.message}${said}${way === undefined ? '' : `; ${way}`}`,
+  }
+}

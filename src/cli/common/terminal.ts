@@ -1,0 +1,86 @@
+/**
+ * Standard output is data and standard error is talk.
+ */
+import { once } from 'node:events'
+import { createInterface } from 'node:readline/promises'
+import { Writable } from 'node:stream'
+import { isatty } from 'node:tty'
+import picocolors from 'picocolors'
+import { Ending, misuse } from './ending.js'
+
+/** Paints text, or leaves it as it is. */
+export type Colours = ReturnType<typeof picocolors.createColors>
+
+/** Colours for one stream: none without a terminal, and with `NO_COLOR`. */
+export function coloursOf(stream: NodeJS.WriteStream): Colours {
+  const { NO_COLOR, FORCE_COLOR, TERM } = process.env
+  const wanted = FORCE_COLOR !== undefined && FORCE_COLOR !== '0'
+  return picocolors.createColors(
+    (NO_COLOR ?? '') === '' && (wanted || (stream.isTTY === true && TERM !== 'dumb')),
+  )
+}
+
+/** Writes data and waits until its reader has room. */
+export async function write(
+  data: string | Uint8Array,
+  stream: Writable = process.stdout,
+): Promise<void> {
+  if (!stream.write(data)) await Promise.race([once(stream, 'drain'), once(stream, 'close')])
+}
+
+let silent = false
+
+/** Leaves out what `say` would print. */
+export function beQuiet(): void {
+  silent = true
+}
+
+/** Says something to the person. */
+export function say(text: string): void {
+  if (!silent) process.stderr.write(`${text}\n`)
+}
+
+/** Asks on the terminal. @throws Ending without one */
+export async function ask(question: string, hidden = false): Promise<string> {
+  if (!isatty(0))
+    throw misuse(`'${question.trim()}' cannot be asked: standard input is no terminal`)
+  // The question is written by hand, because everything that the interface echoes is dropped.
+  process.stderr.write(question)
+  const output = hidden
+    ? new Writable({ write: (_chunk, _encoding, done) => done() })
+    : process.stderr
+  const lines = createInterface({ input: process.stdin, output, terminal: true })
+  try {
+    const answer = await Promise.race([
+      lines.question(''),
+      once(lines, 'close').then(() => undefined),
+    ])
+    if (answer === undefined) throw new Ending('interrupted', 'nothing was answered')
+    return answer
+  } finally {
+    lines.close()
+    if (hidden) process.stderr.write('\n')
+  }
+}
+
+/** A line that is written over, on a terminal only. */
+export class ProgressLine {
+  #shown = 0
+  #last = 0
+
+  /** Shows a text, at most ten times a second. */
+  show(text: () => string): void {
+    const now = performance.now()
+    if (silent || process.stderr.isTTY !== true || now - this.#last < 100) return
+    this.#last = now
+    const line = text().slice(0, Math.max(20, (process.stderr.columns ?? 80) - 1))
+    process.stderr.write(`\r${line.padEnd(this.#shown)}`)
+    this.#shown = line.length
+  }
+
+  /** Removes the line. */
+  clear(): void {
+    if (this.#shown > 0) process.stderr.write(`\r${' '.repeat(this.#shown)}\r`)
+    this.#shown = 0
+  }
+}

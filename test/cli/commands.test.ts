@@ -1,0 +1,533 @@
+/** The commands as they are packed, against the broker in memory: what they print, and how they end. */
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { MemoryBroker, type MemoryBrokerOptions } from '../../src/testing/node.js'
+import { freePort } from '../support/servers.js'
+import { bin, mqwire, start } from './program.js'
+
+const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-cli-'))
+afterAll(() => rm(folder, { recursive: true }))
+const fileOf = (name: string): string => path.join(folder, name)
+
+let broker: MemoryBroker
+let url: string[]
+
+async function serve(options: MemoryBrokerOptions = {}): Promise<void> {
+  broker = new MemoryBroker(options)
+  const { urls } = await broker.serve({ tcp: 0 })
+  url = ['--url', urls[0] ?? '']
+}
+
+beforeEach(() => serve())
+afterEach(() => broker.close())
+
+/** Fulfils when a client has subscribed. */
+const subscribed = (filter: string): Promise<void> =>
+  expect
+    .poll(() =>
+      [...broker.sessions.values()].some(({ subscriptions }) =>
+        subscriptions.some((each) => each.filter === filter),
+      ),
+    )
+    .toBe(true)
+
+describe('sub', () => {
+  it('prints topic and text, escapes what a terminal would obey, and ends after a number', async () => {
+    const sub = start(['sub', ...url, '-n', '3', 'a/#'])
+    await subscribed('a/#')
+    for (const payload of ['one', 'two\u001b[2J\n', new Uint8Array([0xff, 0])])
+      broker.publish({ topic: 'a/b', payload })
+    expect(await sub.ended).toEqual({
+      code: 0,
+      out: 'a/b one\na/b two\\u{1b}[2J\\u{a}\na/b 2 bytes: ff00\n',
+      err: '',
+    })
+  })
+
+  it('prints lines of JSON, bytes alone, and formats', async () => {
+    const properties = {
+      contentType: 'text/plain',
+      correlationData: new Uint8Array([1, 2]),
+      userProperties: [['k', 'v']] as [string, string][],
+    }
+    broker.publish({ topic: 'a', payload: 'x', qos: 1, retain: true, properties })
+    const read = async (...args: string[]): Promise<string> =>
+      (await mqwire(['sub', ...url, '-q', '1', '-n', '1', 'a', ...args])).out
+    const [json, raw, format] = await Promise.all([
+      read('--json'),
+      read('--raw'),
+      read('--format', '%q %r %t=%p %x %b %l %C %D %P %%\\n'),
+    ])
+    const { time, ...record } = JSON.parse(json)
+    expect(new Date(time).toISOString()).toBe(time)
+    expect(record).toEqual({
+      topic: 'a',
+      qos: 1,
+      retain: true,
+      payload: 'x',
+      properties: { ...properties, correlationData: 'AQI=' },
+    })
+    expect(raw).toBe('x')
+    expect(format).toBe('1 1 a=x 78 eA== 1 text/plain 0102 k:v %\n')
+  })
+
+  it('leaves out topics and live messages, and tests a permission', async () => {
+    for (const topic of ['a/1', 'a/2']) broker.publish({ topic, payload: topic, retain: true })
+    const retained = await mqwire([
+      'sub',
+      ...url,
+      '--retained-only',
+      '--quiet-for',
+      '300ms',
+      '--exclude',
+      '+/1',
+      'a/#',
+    ])
+    expect(retained).toEqual({ code: 0, out: 'a/2 (retained) a/2\n', err: '' })
+    const granted = await mqwire(['sub', ...url, '--until-subscribed', '-q', '1', 'a/#'])
+    expect(granted).toEqual({ code: 0, out: '', err: 'a/#: granted at QoS 1\n' })
+  })
+
+  it('decodes by a contract', async () => {
+    const contract = fileOf('contract.mjs')
+    const codec =
+      "{ encode: String, decode: (bytes) => { if (bytes[0] > 57) throw new Error('no number'); return { level: Number(Buffer.from(bytes)) } } }"
+    const text = `export const tanks = { level: { kind: 'channel', topic: { match: (name) => (name === 'level' ? {} : undefined) }, codec: ${codec} } }`
+    await writeFile(contract, text)
+    const sub = start(['sub', ...url, '-n', '3', '--contract', contract, '#'])
+    await subscribed('#')
+    for (const [topic, payload] of [
+      ['level', '7'],
+      ['level', 'x'],
+      ['other', 'x'],
+    ] as const)
+      broker.publish({ topic, payload })
+    expect((await sub.ended).out).toBe('level {"level":7}\nlevel x (no number)\nother x\n')
+  })
+
+  it('loses nothing at QoS 1 where its reader is slow, and says at QoS 0 what it lost', async () => {
+    const count = 20_000
+    const flood = async (
+      qos: 0 | 1,
+    ): Promise<{ code: number | null; lines: number; err: string }> => {
+      const sub = start(['sub', ...url, '-q', String(qos), '--quiet-for', '1s', '--raw', 'flood'])
+      await subscribed('flood')
+      sub.child.stdout.pause()
+      for (let index = 0; index < count; index++)
+        broker.publish({ topic: 'flood', payload: `${'x'.repeat(99)}\n`, qos })
+      await expect.poll(() => sub.child.stdout.readableLength).toBeGreaterThan(0)
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      sub.child.stdout.resume()
+      const { code, out, err } = await sub.ended
+      return { code, lines: out.length / 100, err }
+    }
+    await broker.close()
+    await serve({ maxQueuedMessages: count })
+    expect(await flood(1)).toEqual({ code: 0, lines: count, err: '' })
+    const { code, lines, err } = await flood(0)
+    expect(code).toBe(5)
+    expect(err).toContain(`${count - lines} messages were dropped`)
+  })
+})
+
+describe('pub', () => {
+  const got = (): string[] =>
+    broker.accepted.map(({ topic, payload }) => `${topic} ${Buffer.from(payload)}`)
+
+  it('publishes arguments, files, standard input, lines, and again', async () => {
+    await writeFile(fileOf('payload'), 'from a file')
+    const ends = [
+      await mqwire(['pub', ...url, 'a', 'text']),
+      await mqwire(['pub', ...url, 'a', '']),
+      await mqwire(['pub', ...url, '-q', '2', 'a', '--file', fileOf('payload')]),
+      await mqwire(['pub', ...url, '-q', '1', 'a'], { input: 'all\nof it' }),
+      await mqwire(['pub', ...url, 'a', '--lines', '--quiet'], { input: 'one\ntwo\r\nthree' }),
+      await mqwire(['pub', ...url, 'a', 'beat', '--repeat', '2', '--rate', '50', '--quiet']),
+    ]
+    expect(ends.map(({ code, out }) => [code, out])).toEqual(ends.map(() => [0, '']))
+    expect(got()).toEqual(
+      ['text', '', 'from a file', 'all\nof it', 'one', 'two', 'three', 'beat', 'beat'].map(
+        (text) => `a ${text}`,
+      ),
+    )
+  })
+
+  it('sends flags and properties, and checks JSON', async () => {
+    const given = [
+      '-q',
+      '1',
+      '-r',
+      '-D',
+      'k=v=w',
+      '--expiry',
+      '9',
+      '--response-topic',
+      'b',
+      '--correlation-data',
+      'c',
+      '--text',
+    ]
+    expect((await mqwire(['pub', ...url, 'a', '{"n":1}', '--json', ...given])).code).toBe(0)
+    expect(broker.accepted[0]).toMatchObject({
+      qos: 1,
+      retain: true,
+      properties: {
+        contentType: 'application/json',
+        payloadFormatIndicator: 1,
+        messageExpiryInterval: 9,
+        responseTopic: 'b',
+        userProperties: [['k', 'v=w']],
+      },
+    })
+    const wrong = await mqwire(['pub', ...url, 'a', '{n:1}', '--json'])
+    expect(wrong.code).toBe(1)
+    expect(wrong.err).toContain('the payload is not JSON')
+    expect(got()).toHaveLength(1)
+  })
+})
+
+describe('request and respond', () => {
+  it('answer by a program, with its failure and its time', async () => {
+    const responder = start([
+      'respond',
+      ...url,
+      'math',
+      '--timeout',
+      '2s',
+      '--exec',
+      process.execPath,
+      '--',
+      '-e',
+      `
+      const text = require('node:fs').readFileSync(0, 'utf8')
+      if (text === 'fail') process.exit(3)
+      if (text === 'wait') setTimeout(() => {}, 60_000)
+      else process.stdout.write(text.toUpperCase() + process.env.MQWIRE_REQUEST_TOPIC)`,
+    ])
+    await responder.said('answering math')
+    const ask = (payload: string, ...more: string[]) =>
+      mqwire(['request', ...url, 'math', payload, ...more])
+    const [good, failed, late, silent] = await Promise.all([
+      ask('it is '),
+      ask('fail'),
+      ask('wait', '--timeout', '500ms'),
+      mqwire(['request', ...url, 'nothing', '', '--timeout', '300ms']),
+    ])
+    expect(good).toEqual({ code: 0, out: 'IT IS math', err: '' })
+    expect(failed.code).toBe(3)
+    expect(failed.err).toContain('ended with 3')
+    expect([late.code, silent.code]).toEqual([4, 4])
+    responder.child.kill('SIGINT')
+    expect((await responder.ended).code).toBe(130)
+  })
+})
+
+describe('clear', () => {
+  it('shows what is retained, and removes it only when told', async () => {
+    for (const topic of ['a/1', 'a/2', 'b']) broker.publish({ topic, payload: 'x', retain: true })
+    const clear = (...more: string[]) =>
+      mqwire(['clear', ...url, '--quiet-for', '300ms', 'a/#', ...more])
+    const asked = await clear()
+    expect(asked).toMatchObject({ code: 1, out: 'a/1 x\na/2 x\n' })
+    expect(asked.err).toContain('--yes')
+    expect(broker.retained.size).toBe(3)
+    expect(await clear('--yes')).toEqual({ code: 0, out: 'a/1 x\na/2 x\n', err: '2 removed\n' })
+    expect([...broker.retained.keys()]).toEqual(['b'])
+    expect(await clear('--yes')).toMatchObject({
+      code: 0,
+      out: '',
+      err: 'nothing is retained there\n',
+    })
+  })
+})
+
+describe('record and replay', () => {
+  it('give the same messages in the same order, with their time', async () => {
+    const file = fileOf('plant.jsonl')
+    const recorder = start(['record', ...url, 'plant/#', file, '-n', '4'])
+    await subscribed('plant/#')
+    broker.publish({ topic: 'plant/1', payload: 'text', qos: 2, retain: true })
+    broker.publish({
+      topic: 'plant/2',
+      payload: new Uint8Array([0xfe, 0]),
+      properties: { contentType: 'b' },
+    })
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    broker.publish({ topic: 'plant/1', payload: '', qos: 1 })
+    broker.publish({ topic: 'other', payload: '' })
+    broker.publish({ topic: 'plant/3', payload: 'é' })
+    expect(await recorder.ended).toMatchObject({ code: 0, out: '' })
+    const lines = (await readFile(file, 'utf8')).trim().split('\n')
+    expect(lines.map((line) => JSON.parse(line).topic)).toEqual([
+      'plant/1',
+      'plant/2',
+      'plant/1',
+      'plant/3',
+    ])
+    const sums = (from: string | undefined): unknown[] =>
+      broker.accepted
+        .filter(
+          (message) =>
+            (message.from === undefined) === (from === undefined) &&
+            message.topic.includes('plant'),
+        )
+        .map(({ topic, payload, qos, retain, properties }) => [
+          topic.replace('again/', ''),
+          [...payload],
+          qos,
+          retain,
+          properties.contentType,
+        ])
+    const began = performance.now()
+    expect((await mqwire(['replay', ...url, file, '--prefix', 'again/'])).code).toBe(0)
+    expect(performance.now() - began).toBeGreaterThan(280)
+    const before = lines
+      .map((line) => JSON.parse(line))
+      .map(({ topic, payload, base64, qos, retain, properties }) => [
+        topic,
+        [...Buffer.from(payload ?? base64, payload === undefined ? 'base64' : 'utf8')],
+        qos,
+        retain,
+        properties?.contentType,
+      ])
+    expect(sums('client')).toEqual(before)
+    const some = await mqwire([
+      'replay',
+      ...url,
+      file,
+      '--speed',
+      'max',
+      '--topics',
+      'plant/1',
+      '--loop',
+      '2',
+      '--no-retain',
+    ])
+    expect(some).toMatchObject({ code: 0, err: '4 messages published\n' })
+    expect(await mqwire(['record', ...url, 'a', file])).toMatchObject({ code: 1 })
+  })
+
+  it('name the line that is wrong', async () => {
+    const file = fileOf('wrong.jsonl')
+    await writeFile(
+      file,
+      '{"time":"2026-01-01T00:00:00.000Z","topic":"a","payload":"x"}\n{"topic":"a"}\n',
+    )
+    const replay = await mqwire(['replay', ...url, file])
+    expect(replay.code).toBe(1)
+    expect(replay.err).toContain('wrong.jsonl:2: time must be')
+  })
+})
+
+describe('broker', () => {
+  it('serves, keeps what is retained, and takes hooks', async () => {
+    const hooks = fileOf('hooks.mjs')
+    await writeFile(hooks, "export default { authenticate: ({ username }) => username === 'me' }")
+    const args = [
+      'broker',
+      '--port',
+      '0',
+      '--ws',
+      '0',
+      '--persist',
+      fileOf('kept.jsonl'),
+      '--hooks',
+      hooks,
+    ]
+    const first = start(args)
+    await first.said('/mqtt')
+    await first.said('not for production')
+    first.child.stdout.on('data', () => undefined)
+    const urls: string[] = []
+    first.child.kill('SIGINT')
+    urls.push(...(await first.ended).out.trim().split('\n'))
+    expect(urls.map((text) => text.slice(0, text.lastIndexOf(':')))).toEqual([
+      'mqtt://127.0.0.1',
+      'ws://127.0.0.1',
+    ])
+    const ports = [String(await freePort())]
+    const fixed = [
+      'broker',
+      '--port',
+      ports[0] ?? '',
+      '--persist',
+      fileOf('kept.jsonl'),
+      '--hooks',
+      hooks,
+    ]
+    const at = ['--url', `127.0.0.1:${ports[0]}`]
+    const env = { MQWIRE_USERNAME: 'me' }
+    for (const expected of ['', 'a (retained) kept\n']) {
+      const running = start(fixed)
+      await running.said('not for production')
+      const read = await mqwire(['sub', ...at, '--retained-only', '--quiet-for', '200ms', '#'], {
+        env,
+      })
+      expect(read).toEqual({ code: 0, out: expected, err: '' })
+      expect((await mqwire(['pub', ...at, '-r', 'a', 'kept'], { env })).code).toBe(0)
+      const refused = await mqwire(['pub', ...at, 'a', 'x'])
+      expect(refused.code).toBe(3)
+      expect(refused.err).toContain('--username')
+      running.child.kill('SIGTERM')
+      expect((await running.ended).code).toBe(130)
+    }
+  })
+})
+
+describe('bench', () => {
+  const bench = (...args: string[]) =>
+    mqwire(['bench', args[0] ?? '', ...url, '--quiet', ...args.slice(1)])
+
+  it('counts every message, over threads, and writes its reports', async () => {
+    const [json, html] = [fileOf('bench.json'), fileOf('bench.html')]
+    const load = [
+      '--publishers',
+      '4',
+      '--subscribers',
+      '6',
+      '--topics',
+      '2',
+      '--rate',
+      '50',
+      '-d',
+      '1s',
+      '-q',
+      '1',
+    ]
+    const first = await bench('stress', ...load, '--workers', '2', '--out', json, '--html', html)
+    expect(first).toMatchObject({ code: 0, err: '' })
+    expect(first.out).toMatch(/received +600 of 600, 100.0 %\nlost, twice, out of order +0, 0, 0\n/)
+    expect(JSON.parse(await readFile(json, 'utf8'))).toMatchObject({
+      sent: 200,
+      received: 600,
+      expected: 600,
+      lost: 0,
+    })
+    expect(await readFile(html, 'utf8')).toContain('600 of 600')
+    const again = await bench('stress', ...load, '--compare', json)
+    expect(again.out).toMatch(/beside the earlier result:\nthroughput +\d+\.\d\d ×/)
+    const connecting = await bench('connect', '--publishers', '20', '--json')
+    expect(JSON.parse(connecting.out)).toMatchObject({ expected: 0, lost: 0 })
+  })
+
+  it('says what was lost', async () => {
+    await broker.close()
+    let count = 0
+    await serve({ authorizeDelivery: () => count++ % 10 !== 0 })
+    const { code, out, err } = await bench(
+      'fan-in',
+      '--publishers',
+      '2',
+      '--rate',
+      '50',
+      '-d',
+      '1s',
+    )
+    expect(code).toBe(5)
+    expect(out).toContain('90 of 100')
+    expect(err).toContain('10 messages did not arrive')
+  })
+})
+
+describe('exit codes', () => {
+  it.each([
+    ['an option that is not there', ['sub', '--jsn', 'a'], '--json'],
+    ['a command that is not there', ['sbu', 'a'], 'sub'],
+    ['a filter that is wrong', ['sub', 'a/#/b'], 'a/#/b'],
+    ['a topic that is wrong', ['pub', 'a/+', 'x'], 'a/+'],
+    ['a number that is wrong', ['sub', '-q', '3', 'a'], '0 to 2'],
+    ['a time that is wrong', ['sub', '--for', 'soon', 'a'], '10s'],
+    ['a code that is wrong', ['sub', '--format', '%k', 'a'], '%k'],
+    ['a file that is not there', ['pub', 'a', '--file', '/not/there'], 'ENOENT'],
+    ['too many payloads', ['pub', 'a', 'x', '--lines'], 'exclude'],
+  ])('1 for %s', async (_what, [command = '', ...args], text) => {
+    const { code, out, err } = await mqwire([command, ...(command === 'sbu' ? [] : url), ...args])
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toContain(text)
+  })
+
+  it('1 for a URL, 2 without a broker, each in one line that says what to do', async () => {
+    const [wrong, none] = await Promise.all([
+      mqwire(['pub', '--url', 'http://127.0.0.1', 'a', 'x']),
+      mqwire(['pub', '--url', `mqtt://127.0.0.1:${await freePort()}`, 'a', 'x']),
+    ])
+    expect([wrong.code, none.code]).toEqual([1, 2])
+    expect(none.err).toMatch(/^mqwire: .*ECONNREFUSED.*doctor.*\n$/)
+  })
+
+  it('3 for what the broker refuses, with its reason', async () => {
+    await broker.close()
+    await serve({ authorizePublish: () => 0x87, authorizeSubscribe: () => 0x87 })
+    const [pub, sub] = await Promise.all([
+      mqwire(['pub', ...url, '-q', '1', 'a', 'x']),
+      mqwire(['sub', ...url, '--until-subscribed', 'a']),
+    ])
+    expect([pub.code, sub.code]).toEqual([3, 3])
+    for (const { err } of [pub, sub]) expect(err).toMatch(/not authorized/i)
+  })
+
+  it('4 at a deadline, 130 by Ctrl-C, 0 where the reader of a pipe has enough', async () => {
+    const late = mqwire(['sub', ...url, '-n', '1', '--for', '300ms', 'never'])
+    const stopped = start(['sub', ...url, 'a'])
+    await subscribed('a')
+    stopped.child.kill('SIGINT')
+    expect(await late).toEqual({ code: 4, out: '', err: 'mqwire: 0 of 1 messages came in time\n' })
+    expect(await stopped.ended).toEqual({ code: 130, out: '', err: '' })
+    const piped = new Promise<string>((resolve, reject) => {
+      const line = `'${bin}' sub ${url.join(' ')} many | head -n 1`
+      execFile('sh', ['-c', line], { timeout: 20_000 }, (error, out) =>
+        error ? reject(error) : resolve(out),
+      )
+    })
+    await subscribed('many')
+    const again = setInterval(() => broker.publish({ topic: 'many', payload: 'x' }), 20)
+    expect(await piped).toBe('many x\n')
+    clearInterval(again)
+  })
+
+  it('takes options from the environment, and the password from a file', async () => {
+    await broker.close()
+    const seen: unknown[] = []
+    await serve({
+      authenticate: ({ clientId, username, password, keepAlive }) => {
+        seen.push([clientId, username, Buffer.from(password ?? []).toString(), keepAlive])
+        return true
+      },
+    })
+    await writeFile(fileOf('password'), 'secret\n')
+    const env = {
+      MQWIRE_URL: url[1] ?? '',
+      MQWIRE_CLIENT_ID: 'me',
+      MQWIRE_KEEP_ALIVE: '7',
+      MQWIRE_RETAIN: '0',
+    }
+    const safe = await mqwire(
+      ['pub', '--username', 'u', '--password-file', fileOf('password'), 'a', 'x'],
+      { env },
+    )
+    const shown = await mqwire(['pub', '--username', 'u', '--password', 'secret', 'a', 'x'], {
+      env,
+    })
+    expect(seen).toEqual([
+      ['me', 'u', 'secret', 7],
+      ['me', 'u', 'secret', 7],
+    ])
+    expect(safe).toEqual({ code: 0, out: '', err: '' })
+    expect(shown.err).toMatch(/list of processes/)
+    expect(broker.accepted.map(({ retain }) => retain)).toEqual([false, false])
+  })
+
+  it('0 for help, which teaches by examples', async () => {
+    const { code, out } = await mqwire(['--help'])
+    expect(code).toBe(0)
+    const names = [...out.matchAll(/^ {2}(\w+) \[/gm)].map(([, name = '']) => name)
+    expect(names.length).toBeGreaterThan(9)
+    for (const help of await Promise.all(names.map((name) => mqwire([name, '--help'])))) {
+      expect(help.code).toBe(0)
+      expect(help.out).toContain('Examples:\n')
+    }
+  })
+})
