@@ -1,4 +1,6 @@
-/** Files that the build puts into the command as text. */
+/**
+ * Files that the build puts into the command as text.
+ */
 declare module '*.iife.min.js' {
   const text: string
   export default text

@@ -130,7 +130,13 @@ afterAll(removeProjects)
 
 describe('the tarball', () => {
   it('holds modules, source maps, declarations, README, LICENSE and what the README leads to, and nothing else', () => {
-    const documents = ['package.json', 'README.md', 'SECURITY.md', 'LICENSE']
+    const documents = [
+      'package.json',
+      'README.md',
+      'SECURITY.md',
+      'LICENSE',
+      'dist/cli-licences.txt',
+    ]
     expect(files).toEqual(expect.arrayContaining([...documents, 'dist/client/browser.d.ts']))
     const isModule = (name: string): boolean => /^dist\/[\w/-]+\.(?:js|js\.map|d\.ts)$/.test(name)
     const isPage = (name: string): boolean =>

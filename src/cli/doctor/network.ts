@@ -336,7 +336,8 @@ async function lookAtUpgrade(
 
 function meaningOfStatus(status: number, { pathname }: URL): string {
   if (status === 401 || status === 403) return 'it wants credentials for HTTP: --header'
-  if (status === 404) return `the path ${pathname} is wrong; brokers often have /mqtt or /`
+  if (status === 400 || status === 404)
+    return `is the path ${pathname} right? Brokers often have /mqtt or /`
   if (status === 426 || status === 200)
     return `no WebSocket at the path ${pathname}; brokers often have /mqtt or /`
   return status >= 300 && status < 400

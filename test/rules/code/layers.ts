@@ -175,6 +175,8 @@ function objectToPackage(file: string, specifier: string): string | undefined {
 
 function objectTo(file: string, each: Import, sources: Sources): string | undefined {
   if (each.kind === 'require') return `uses require: ${each.specifier}`
+  // Modules of the person at the command line.
+  if (each.specifier === '' && layerOf(file) === 'cli') return undefined
   if (each.specifier === '') return 'has an import() of something that is not a literal'
   return /^\.{0,2}\//.test(each.specifier)
     ? objectToRelative(file, each, sources)
