@@ -9,7 +9,7 @@ import { Ending } from '../common/ending.js'
 import { readable } from '../common/format.js'
 import { Sending } from '../common/sending.js'
 import { ask, coloursOf, say, write } from '../common/terminal.js'
-import { duration } from '../common/values.js'
+import { duration, filters } from '../common/values.js'
 
 interface ClearValues extends ConnectionValues {
   readonly yes?: boolean
@@ -28,7 +28,7 @@ Examples:
 export function clearCommand(signal: AbortSignal): Command {
   const command = new Command('clear')
     .description('remove retained messages')
-    .argument('<filters...>', 'topic filters')
+    .argument('<filters...>', 'topic filters', filters as never)
     .addOption(option('-y, --yes', 'do not ask'))
     .addOption(
       option(

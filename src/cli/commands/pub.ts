@@ -12,7 +12,7 @@ import { misuse } from '../common/ending.js'
 import { type MessageValues, propertiesOf, withProperties } from '../common/properties.js'
 import { Sending } from '../common/sending.js'
 import { ProgressLine, say } from '../common/terminal.js'
-import { file, positive, qos, whole } from '../common/values.js'
+import { file, positive, qos, topic, whole } from '../common/values.js'
 
 interface PubValues extends ConnectionValues, MessageValues {
   readonly qos: QoS
@@ -39,7 +39,7 @@ Examples:
 export function pubCommand(signal: AbortSignal): Command {
   const command = new Command('pub')
     .description('publish messages')
-    .argument('<topic>', 'topic')
+    .argument('<topic>', 'topic', topic)
     .argument('[payload]', "payload; '' is an empty one")
     .addOption(option('-q, --qos <qos>', 'QoS', qos, 0))
     .addOption(option('-r, --retain', 'the broker keeps it for later subscribers'))

@@ -7,14 +7,14 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
 import type { Client, QoS } from 'mqwire'
-import { matches, validateTopicFilter, validateTopicName } from 'mqwire/wire'
+import { matches } from 'mqwire/wire'
 import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
 import { Ending, misuse } from '../common/ending.js'
 import { Limits, type LimitValues, withLimits } from '../common/limits.js'
 import { parseRecord, recordOf } from '../common/records.js'
 import { Sending } from '../common/sending.js'
 import { ProgressLine, say, write } from '../common/terminal.js'
-import { many, positive, qos, signedDuration, whole } from '../common/values.js'
+import { filter, filters, positive, qos, signedDuration, topic, whole } from '../common/values.js'
 
 interface RecordValues extends ConnectionValues, LimitValues {
   readonly qos: QoS
@@ -35,7 +35,7 @@ Examples:
 export function recordCommand(signal: AbortSignal): Command {
   const command = new Command('record')
     .description('write messages to a file')
-    .argument('<filter>', 'topic filter')
+    .argument('<filter>', 'topic filter', filter)
     .argument('<file>', 'file, - is standard output')
     .addOption(option('-q, --qos <qos>', 'highest QoS', qos, 2))
     .addOption(option('--append', 'add to a file that exists'))
@@ -85,33 +85,24 @@ async function record(
     const subscription = await client.subscribe(filter, {
       qos: values.qos,
       ack: 'manual',
-      until: limits.signal,
       signal,
       ...(client.negotiated?.protocolVersion === 5 && { retainAsPublished: true }),
     })
     say(`recording ${filter}`)
-    for (
-      let next = await subscription.next();
-      next !== undefined;
-      next = await subscription.next()
-    ) {
+    for (let next = await limits.next(subscription); next; next = await limits.next(subscription)) {
       const time = new Date()
       const batch = [next]
-      limits.add()
-      while (batch.length < mostAtOnce && limits.left > 0) {
+      while (batch.length < Math.min(mostAtOnce, limits.left)) {
         const another = subscription.read()
         if (another === undefined) break
         batch.push(another)
-        limits.add()
       }
-      await write(
-        batch.map((message) => `${JSON.stringify(recordOf(message, time))}\n`).join(''),
-        output,
-      )
+      const lines = batch.map((message) => `${JSON.stringify(recordOf(message, time))}\n`)
+      await write(lines.join(''), output)
       if (failure !== undefined) throw failure
+      limits.received += batch.length
       for (const message of batch) message.ack()
       progress.show(() => `${limits.received} recorded`)
-      if (limits.over) break
     }
     progress.clear()
     say(`${limits.received} messages recorded`)
@@ -158,8 +149,8 @@ export function replayCommand(signal: AbortSignal): Command {
     .description('publish a recording')
     .argument('<file>', 'file of record, sub --json or the dashboard; - is standard input')
     .addOption(option('--speed <factor>', 'so many times as fast, or max', speedOf, 1))
-    .addOption(option('--topics <filter>', 'only these topics; may repeat', many as never))
-    .addOption(option('--prefix <text>', 'put before each topic'))
+    .addOption(option('--topics <filter>', 'only these topics; may repeat', filters as never))
+    .addOption(option('--prefix <text>', 'put before each topic', topic))
     .addOption(
       option(
         '--shift <time>',
@@ -179,11 +170,9 @@ export function replayCommand(signal: AbortSignal): Command {
   return withConnection(command)
     .addHelpText('after', replayExamples)
     .action((file: string, values: ReplayValues) => {
-      const { loop, topics = [], prefix } = values
+      const { loop } = values
       if (file === '-' && loop !== undefined)
         throw misuse('standard input can be read once: no --loop')
-      for (const filter of topics) validateTopicFilter(filter)
-      if (prefix !== undefined && prefix !== '') validateTopicName(prefix)
       return withClient(values, signal, (client) => replay(client, file, values, signal))
     })
 }

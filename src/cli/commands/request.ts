@@ -10,7 +10,7 @@ import { formatterOf } from '../common/format.js'
 import { Limits, type LimitValues, withLimits } from '../common/limits.js'
 import { type MessageValues, propertiesOf, withProperties } from '../common/properties.js'
 import { coloursOf, say, write } from '../common/terminal.js'
-import { duration, file, qos, whole } from '../common/values.js'
+import { duration, file, filter, qos, topic, whole } from '../common/values.js'
 
 interface RequestValues extends ConnectionValues, MessageValues {
   readonly qos: QoS
@@ -31,7 +31,7 @@ Examples:
 export function requestCommand(signal: AbortSignal): Command {
   const command = new Command('request')
     .description('ask, and print the answer')
-    .argument('<topic>', 'topic')
+    .argument('<topic>', 'topic', topic)
     .argument('[payload]', "payload; '' is an empty one")
     .addOption(option('-q, --qos <qos>', 'QoS', qos, 0))
     .addOption(option('-f, --file <file>', 'the payload is this file', file))
@@ -80,14 +80,14 @@ Examples:
 export function respondCommand(signal: AbortSignal): Command {
   const command = new Command('respond')
     .description('answer requests by a program')
-    .argument('<filter>', 'topic filter')
+    .argument('<filter>', 'topic filter', filter)
     .argument('[arguments...]', 'arguments of the program, behind --')
     .addOption(option('-q, --qos <qos>', 'highest QoS', qos, 1))
     .addOption(option('--exec <program>', 'program that answers'))
     .addOption(option('--reply <text>', 'answer with this text'))
     .addOption(option('--timeout <time>', 'time that the program may take', duration, 30_000))
     .addOption(option('--concurrency <number>', 'programs at a time', whole(1, 1000), 4))
-  return withConnection(withLimits(command))
+  return withConnection(withLimits(command, false))
     .addHelpText('after', respondExamples)
     .action((filter: string, given: readonly string[], values: RespondValues) => {
       if ((values.exec === undefined) === (values.reply === undefined))
@@ -107,7 +107,8 @@ async function respond(
   const { exec, reply = '', timeout, concurrency } = values
   const answer = async (message: Message): Promise<string | Uint8Array> => {
     const result = exec === undefined ? reply : await run(exec, given, message, timeout, signal)
-    limits.add()
+    limits.received += 1
+    if (limits.left <= 0) limits.end()
     return result
   }
   const responder = await client.respond(filter, answer, {

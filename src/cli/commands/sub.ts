@@ -3,14 +3,14 @@
  */
 import { Command } from 'commander'
 import type { Client, Message, QoS, Subscription } from 'mqwire'
-import { matches, validateTopicFilter } from 'mqwire/wire'
+import { matches } from 'mqwire/wire'
 import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
-import { decoderOf } from '../common/contract.js'
+import { type Decode, decoderOf } from '../common/contract.js'
 import { Ending } from '../common/ending.js'
-import { formatCodes, formatterOf } from '../common/format.js'
+import { type Formatter, formatCodes, formatterOf } from '../common/format.js'
 import { Limits, type LimitValues, withLimits } from '../common/limits.js'
 import { coloursOf, say, write } from '../common/terminal.js'
-import { many, qos } from '../common/values.js'
+import { filters, qos } from '../common/values.js'
 
 interface SubValues extends ConnectionValues, LimitValues {
   readonly qos: QoS
@@ -49,12 +49,12 @@ const mostAtOnce = 256
 export function subCommand(signal: AbortSignal): Command {
   const command = new Command('sub')
     .description('print messages')
-    .argument('<filters...>', 'topic filters')
+    .argument('<filters...>', 'topic filters', filters as never)
     .addOption(option('-q, --qos <qos>', 'highest QoS', qos, 0))
     .addOption(option('--json', 'a line of JSON for each message'))
     .addOption(option('--raw', 'the payloads alone, byte by byte'))
     .addOption(option('-F, --format <text>', 'print by a format, see below'))
-    .addOption(option('--exclude <filter>', 'leave out topics; may repeat', many as never))
+    .addOption(option('--exclude <filter>', 'leave out topics; may repeat', filters as never))
     .addOption(
       option('--contract <file>', 'module of channels (mqwire/typed) that decode the payloads'),
     )
@@ -64,21 +64,31 @@ export function subCommand(signal: AbortSignal): Command {
     .addOption(option('--no-local', 'leave out messages of this client'))
   return withConnection(withLimits(command))
     .addHelpText('after', examples)
-    .action((filters: readonly string[], values: SubValues) =>
-      withClient(values, signal, (client) => subscribe(client, filters, values, signal)),
-    )
+    .action(async (filters: readonly string[], values: SubValues) => {
+      const output: Output = {
+        format: formatterOf(values, coloursOf(process.stdout)),
+        decode: values.contract === undefined ? undefined : await decoderOf(values.contract),
+      }
+      await withClient(values, signal, (client) =>
+        subscribe(client, filters, values, output, signal),
+      )
+    })
+}
+
+/** How messages are printed. */
+interface Output {
+  readonly format: Formatter
+  readonly decode: Decode | undefined
 }
 
 async function subscribe(
   client: Client,
   filters: readonly string[],
   values: SubValues,
+  { format, decode }: Output,
   signal: AbortSignal,
 ): Promise<void> {
   const { exclude = [], live, local } = values
-  for (const filter of exclude) validateTopicFilter(filter)
-  const format = formatterOf(values, coloursOf(process.stdout))
-  const decode = values.contract === undefined ? undefined : await decoderOf(values.contract)
   const limits = new Limits(values, signal)
   const isWanted = ({ topic, retain }: Message): boolean =>
     !(live && retain) && !exclude.some((filter) => matches(filter, topic))
@@ -89,7 +99,7 @@ async function subscribe(
     for (const message of batch) {
       if (!isWanted(message)) continue
       pieces.push(format(message, time, await decode?.(message)))
-      if (limits.add()) break
+      limits.received += 1
     }
     await write(joined(pieces))
   }
@@ -100,7 +110,6 @@ async function subscribe(
         qos: values.qos,
         // Acknowledged when written.
         ack: 'manual',
-        until: limits.signal,
         signal,
         ...(client.negotiated?.protocolVersion === 5 && {
           retainAsPublished: true,
@@ -125,7 +134,7 @@ function sayGranted({ granted }: Subscription): void {
 type Print = (batch: readonly Message[]) => Promise<void>
 
 async function read(subscription: Subscription, limits: Limits, print: Print): Promise<void> {
-  for (let next = await subscription.next(); next !== undefined; next = await subscription.next()) {
+  for (let next = await limits.next(subscription); next; next = await limits.next(subscription)) {
     const batch = [next]
     while (batch.length < Math.min(mostAtOnce, limits.left)) {
       const another = subscription.read()
@@ -134,10 +143,10 @@ async function read(subscription: Subscription, limits: Limits, print: Print): P
     }
     await print(batch)
     for (const message of batch) message.ack()
-    if (limits.over) break
   }
-  if (subscription.dropped === 0) return
-  const text = `${subscription.dropped} messages were dropped: standard output is slower than the broker`
+  const { dropped } = subscription
+  if (dropped === 0) return
+  const text = `${dropped} messages were dropped: standard output is slower than the broker`
   throw new Ending('lost', `${text}; with --qos 1 the broker waits`)
 }
 
@@ -153,10 +162,10 @@ async function readRetained(
   try {
     for await (const message of retained(client, filters, { qos, quiet: quietFor, signal })) {
       await print([message])
-      if (limits.over) return
+      if (limits.left <= 0) return
     }
   } catch (error) {
-    if (!limits.over) throw error
+    if (!signal.aborted) throw error
   }
 }
 

@@ -2,6 +2,7 @@
  * When a command that receives ends: after so many messages, so long, or such a silence.
  */
 import type { Command } from 'commander'
+import { type Message, MqttError, type Subscription } from 'mqwire'
 import { option } from './connection.js'
 import { Ending } from './ending.js'
 import { duration, whole } from './values.js'
@@ -13,9 +14,9 @@ export interface LimitValues {
   readonly quietFor?: number
 }
 
-/** Adds the options. */
-export function withLimits(command: Command): Command {
-  return command
+/** Adds the options; `silence`: also that of a silence. */
+export function withLimits(command: Command, silence = true): Command {
+  command
     .addOption(
       option(
         '-n, --count <number>',
@@ -30,65 +31,70 @@ export function withLimits(command: Command): Command {
         duration,
       ),
     )
-    .addOption(
-      option(
-        '--quiet-for <time>',
-        'end after such a time without a message; with --count, as --for',
-        duration,
-      ),
-    )
+  if (!silence) return command
+  return command.addOption(
+    option(
+      '--quiet-for <time>',
+      'end after such a time without a message; with --count, as --for',
+      duration,
+    ),
+  )
 }
 
-/** Counts messages, and aborts its signal when a limit is reached. */
+/** Counts messages, and ends the reading of a subscription. */
 export class Limits {
   readonly #values: LimitValues
-  readonly #end = new AbortController()
+  readonly #over = new AbortController()
+  /** Aborts when the time is over, or the person interrupts. */
   readonly signal: AbortSignal
+  readonly #interrupt: AbortSignal
   readonly #timer: NodeJS.Timeout | undefined
-  readonly #silence: NodeJS.Timeout | undefined
-  #received = 0
-
-  /** @param signal ends it as well */
-  constructor(values: LimitValues, signal: AbortSignal) {
-    this.#values = values
-    this.signal = AbortSignal.any([this.#end.signal, signal])
-    const over = (): void => this.#end.abort()
-    if (values.for !== undefined) this.#timer = setTimeout(over, values.for)
-    if (values.quietFor !== undefined) this.#silence = setTimeout(over, values.quietFor)
-  }
-
+  #isQuiet = false
   /** Messages that have come. */
-  get received(): number {
-    return this.#received
+  received = 0
+
+  constructor(values: LimitValues, interrupt: AbortSignal) {
+    this.#values = values
+    this.#interrupt = interrupt
+    this.signal = AbortSignal.any([this.#over.signal, interrupt])
+    if (values.for !== undefined) this.#timer = setTimeout(() => this.end(), values.for)
   }
 
   /** Messages that are still wanted. */
   get left(): number {
-    return (this.#values.count ?? Number.POSITIVE_INFINITY) - this.#received
+    return (this.#values.count ?? Number.POSITIVE_INFINITY) - this.received
   }
 
-  /** True when a limit is reached. */
-  get over(): boolean {
-    return this.left <= 0 || this.#end.signal.aborted
+  /** The next message; undefined at a limit, or at the end. What has come in time is still read. */
+  async next(subscription: Subscription): Promise<Message | undefined> {
+    if (this.left <= 0 || this.#isQuiet || this.#interrupt.aborted) return undefined
+    const waiting = subscription.read()
+    if (waiting !== undefined || this.signal.aborted) return waiting
+    try {
+      return await subscription.next({ signal: this.signal, timeout: this.#values.quietFor })
+    } catch (error) {
+      if (!MqttError.is(error)) throw error
+      if (error.code === 'ERR_ABORTED') return this.next(subscription)
+      if (error.code !== 'ERR_TIMEOUT') throw error
+      this.#isQuiet = true
+      return undefined
+    }
   }
 
-  /** A message has come. Returns true when it was the last one that is wanted. */
-  add(): boolean {
-    this.#received += 1
-    this.#silence?.refresh()
-    return this.left <= 0
+  /** Reads no more. */
+  end(): void {
+    this.#over.abort()
   }
 
-  /** Stops the clocks. */
+  /** Stops the clock. */
   stop(): void {
     clearTimeout(this.#timer)
-    clearTimeout(this.#silence)
   }
 
   /** @throws Ending when fewer messages came than were asked for */
   conclude(): void {
     const { count } = this.#values
-    if (count !== undefined && this.left > 0 && this.#end.signal.aborted)
-      throw new Ending('deadline', `${this.#received} of ${count} messages came in time`)
+    if (count !== undefined && this.left > 0 && !this.#interrupt.aborted)
+      throw new Ending('deadline', `${this.received} of ${count} messages came in time`)
   }
 }

@@ -5,6 +5,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { InvalidArgumentError } from 'commander'
+import { validateTopicFilter, validateTopicName } from 'mqwire/wire'
 
 const units: Readonly<Record<string, number>> = {
   ms: 1,
@@ -74,9 +75,25 @@ export function header(
   return { ...before, [text.slice(0, at).trim()]: text.slice(at + 1).trim() }
 }
 
-/** Collects texts. */
-export function many(text: string, before: readonly string[] = []): readonly string[] {
-  return [...before, text]
+/** A topic filter; `$share/…` as well. */
+export function filter(text: string): string {
+  return checked(text, validateTopicFilter)
+}
+
+/** Collects topic filters. */
+export function filters(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, filter(text)]
+}
+
+/** A topic name. */
+export function topic(text: string): string {
+  return checked(text, validateTopicName)
+}
+
+function checked(text: string, problemOf: (text: string) => string | undefined): string {
+  const problem = problemOf(text)
+  if (problem !== undefined) throw new InvalidArgumentError(`It ${problem}.`)
+  return text
 }
 
 /** The bytes of a file. */

@@ -7,7 +7,7 @@ import type { Client, QoS } from 'mqwire'
 import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
 import { Ending } from '../common/ending.js'
 import { beQuiet, coloursOf, write } from '../common/terminal.js'
-import { qos } from '../common/values.js'
+import { filters, qos } from '../common/values.js'
 import { draw, rowsOf, treeRows, type View } from './screen.js'
 import { Topics } from './topics.js'
 
@@ -28,7 +28,7 @@ Examples:
 export function watchCommand(signal: AbortSignal): Command {
   const command = new Command('watch')
     .description('show topics as a live tree')
-    .argument('[filters...]', "topic filters (default: '#')")
+    .argument('[filters...]', "topic filters (default: '#')", filters as never)
     .addOption(option('-q, --qos <qos>', 'highest QoS', qos, 0))
   return withConnection(command)
     .addHelpText('after', examples)
