@@ -91,7 +91,7 @@ const guides = pages
 const readme = read('README.md')
 
 /** Languages of blocks that are no programs of ours to run here: commands, and markup. */
-const others = ['```sh', '```html']
+const others = ['```jsonl', '```sh', '```html']
 
 /** What the guides to stores, to tracing and to typed topics import besides. */
 const guidePackages = [
