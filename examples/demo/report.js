@@ -27,6 +27,7 @@ export function introduction({ broker, prefix, devices, overWebSocket, rate, sec
     ...(broker.foreign ? [] : broker.urls.map((url) => `           ${url}`)),
     `Devices    ${count(devices)} (${some}each ${rate} messages/s, at QoS 0, 1 and 2 in turn)`,
     `Topics     ${prefix}/<device>/<format>, read by one subscriber at QoS 2`,
+    `Watch it   npx mqwire watch --url ${broker.foreign ? broker.name : broker.urls[0]}, in another terminal`,
     `Stop with  Ctrl-C${seconds === undefined ? '' : `, or wait ${seconds} s`}`,
     '',
   ].join('\n')

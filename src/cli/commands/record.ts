@@ -10,7 +10,7 @@ import type { Client, QoS } from 'mqwire'
 import { matches } from 'mqwire/wire'
 import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
 import { Ending, misuse } from '../common/ending.js'
-import { Limits, type LimitValues, withLimits } from '../common/limits.js'
+import { Limits, type LimitValues, roomy, withLimits } from '../common/limits.js'
 import { parseRecord, recordOf } from '../common/records.js'
 import { Sending } from '../common/sending.js'
 import { ProgressLine, say, write } from '../common/terminal.js'
@@ -45,7 +45,9 @@ export function recordCommand(signal: AbortSignal): Command {
     .action(async (filter: string, file: string, values: RecordValues) => {
       const output = await outputTo(file, values)
       try {
-        await withClient(values, signal, (client) => record(client, filter, output, values, signal))
+        const work = (client: Client): Promise<void> =>
+          record(client, filter, output, values, signal)
+        await withClient(values, signal, work, roomy.client)
       } finally {
         if (output !== process.stdout) await new Promise((resolve) => output.end(resolve))
       }
@@ -62,7 +64,7 @@ async function outputTo(
       throw misuse(`${file} exists; --append adds to it, --force writes over it`)
     throw error
   })
-  return handle.createWriteStream()
+  return handle.createWriteStream({ highWaterMark: 1024 * 1024 })
 }
 
 /** Most messages between two writes. */
@@ -84,6 +86,7 @@ async function record(
   try {
     const subscription = await client.subscribe(filter, {
       qos: values.qos,
+      ...roomy.subscription,
       ack: 'manual',
       signal,
       ...(client.negotiated?.protocolVersion === 5 && { retainAsPublished: true }),

@@ -8,7 +8,7 @@ import { type ConnectionValues, option, withClient, withConnection } from '../co
 import { type Decode, decoderOf } from '../common/contract.js'
 import { Ending } from '../common/ending.js'
 import { type Formatter, formatCodes, formatterOf } from '../common/format.js'
-import { Limits, type LimitValues, withLimits } from '../common/limits.js'
+import { Limits, type LimitValues, roomy, withLimits } from '../common/limits.js'
 import { coloursOf, say, write } from '../common/terminal.js'
 import { filters, qos } from '../common/values.js'
 
@@ -69,9 +69,9 @@ export function subCommand(signal: AbortSignal): Command {
         format: formatterOf(values, coloursOf(process.stdout)),
         decode: values.contract === undefined ? undefined : await decoderOf(values.contract),
       }
-      await withClient(values, signal, (client) =>
-        subscribe(client, filters, values, output, signal),
-      )
+      const work = (client: Client): Promise<void> =>
+        subscribe(client, filters, values, output, signal)
+      await withClient(values, signal, work, roomy.client)
     })
 }
 
@@ -108,6 +108,7 @@ async function subscribe(
     else {
       const subscription = await client.subscribe(filters, {
         qos: values.qos,
+        ...roomy.subscription,
         // Acknowledged when written.
         ack: 'manual',
         signal,

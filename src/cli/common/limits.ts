@@ -14,6 +14,12 @@ export interface LimitValues {
   readonly quietFor?: number
 }
 
+/** Room for bursts: at QoS 0 the broker does not wait for what is written. */
+export const roomy = {
+  client: { memoryBudget: 128 * 1024 * 1024 },
+  subscription: { buffer: 1_000_000, bufferBytes: 64 * 1024 * 1024 },
+} as const
+
 /** Adds the options; `silence`: also that of a silence. */
 export function withLimits(command: Command, silence = true): Command {
   command

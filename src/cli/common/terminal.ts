@@ -25,7 +25,11 @@ export async function write(
   data: string | Uint8Array,
   stream: Writable = process.stdout,
 ): Promise<void> {
-  if (!stream.write(data)) await Promise.race([once(stream, 'drain'), once(stream, 'close')])
+  if (stream.write(data)) return
+  const over = new AbortController()
+  const { signal } = over
+  const ways = ['drain', 'close'].map((event) => once(stream, event, { signal }))
+  await Promise.race(ways).finally(() => over.abort())
 }
 
 let silent = false
