@@ -5,7 +5,6 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
-import type { QoS } from 'mqwire'
 import {
   type ConnectionValues,
   clientOptions,
@@ -21,15 +20,7 @@ import { countOf, type Plan, receiversOf } from './plan.js'
 import { comparison, page, type Result, resultOf, type Sample, textOf } from './report.js'
 import { Threads } from './threads.js'
 
-interface BenchValues extends ConnectionValues {
-  readonly publishers: number
-  readonly subscribers: number
-  readonly topics: number
-  readonly rate: number
-  readonly duration: number
-  readonly qos: QoS
-  readonly size: number
-  readonly prefix: string
+interface BenchValues extends ConnectionValues, Omit<Plan, 'all' | 'shared'> {
   readonly workers?: number
   readonly json?: boolean
   readonly html?: string

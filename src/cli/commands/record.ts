@@ -4,12 +4,13 @@
 import { createReadStream } from 'node:fs'
 import { open as openFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
+import type { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
-import type { Client, QoS } from 'mqwire'
+import type { Client, Message, QoS } from 'mqwire'
 import { matches } from 'mqwire/wire'
 import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
-import { Ending, misuse } from '../common/ending.js'
+import { misuse } from '../common/ending.js'
 import { Limits, type LimitValues, roomy, withLimits } from '../common/limits.js'
 import { parseRecord, recordOf } from '../common/records.js'
 import { Sending } from '../common/sending.js'
@@ -57,7 +58,7 @@ export function recordCommand(signal: AbortSignal): Command {
 async function outputTo(
   file: string,
   { append, force }: RecordValues,
-): Promise<NodeJS.WritableStream & import('node:stream').Writable> {
+): Promise<NodeJS.WritableStream & Writable> {
   if (file === '-') return process.stdout
   const handle = await openFile(file, append ? 'a' : force ? 'w' : 'wx').catch((error) => {
     if (error.code === 'EEXIST')
@@ -67,13 +68,10 @@ async function outputTo(
   return handle.createWriteStream({ highWaterMark: 1024 * 1024 })
 }
 
-/** Most messages between two writes. */
-const mostAtOnce = 256
-
 async function record(
   client: Client,
   filter: string,
-  output: import('node:stream').Writable,
+  output: Writable,
   values: RecordValues,
   signal: AbortSignal,
 ): Promise<void> {
@@ -92,31 +90,19 @@ async function record(
       ...(client.negotiated?.protocolVersion === 5 && { retainAsPublished: true }),
     })
     say(`recording ${filter}`)
-    for (let next = await limits.next(subscription); next; next = await limits.next(subscription)) {
+    const keep = async (batch: readonly Message[]): Promise<void> => {
       const time = new Date()
-      const batch = [next]
-      while (batch.length < Math.min(mostAtOnce, limits.left)) {
-        const another = subscription.read()
-        if (another === undefined) break
-        batch.push(another)
-      }
       const lines = batch.map((message) => `${JSON.stringify(recordOf(message, time))}\n`)
       await write(lines.join(''), output)
       if (failure !== undefined) throw failure
       limits.received += batch.length
-      for (const message of batch) message.ack()
       progress.show(() => `${limits.received} recorded`)
     }
-    progress.clear()
-    say(`${limits.received} messages recorded`)
-    if (subscription.dropped > 0)
-      throw new Ending(
-        'lost',
-        `${subscription.dropped} messages were dropped: the file is slower than the broker`,
-      )
+    await limits.read(subscription, keep, 'the file')
   } finally {
     limits.stop()
     progress.clear()
+    say(`${limits.received} messages recorded`)
   }
   limits.conclude()
 }

@@ -6,7 +6,6 @@ import type { Client, Message, QoS, Subscription } from 'mqwire'
 import { matches } from 'mqwire/wire'
 import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
 import { type Decode, decoderOf } from '../common/contract.js'
-import { Ending } from '../common/ending.js'
 import { type Formatter, formatCodes, formatterOf } from '../common/format.js'
 import { Limits, type LimitValues, roomy, withLimits } from '../common/limits.js'
 import { coloursOf, say, write } from '../common/terminal.js'
@@ -41,9 +40,6 @@ Examples:
 Codes of --format:
 ${codes}
 `
-
-/** Most messages between two writes. */
-const mostAtOnce = 256
 
 /** Defines the command. */
 export function subCommand(signal: AbortSignal): Command {
@@ -120,7 +116,7 @@ async function subscribe(
       })
       for (const { error } of subscription.granted) if (error !== undefined) throw error
       if (values.untilSubscribed) return sayGranted(subscription)
-      await read(subscription, limits, print)
+      await limits.read(subscription, print, 'standard output')
     }
   } finally {
     limits.stop()
@@ -133,23 +129,6 @@ function sayGranted({ granted }: Subscription): void {
 }
 
 type Print = (batch: readonly Message[]) => Promise<void>
-
-async function read(subscription: Subscription, limits: Limits, print: Print): Promise<void> {
-  for (let next = await limits.next(subscription); next; next = await limits.next(subscription)) {
-    const batch = [next]
-    while (batch.length < Math.min(mostAtOnce, limits.left)) {
-      const another = subscription.read()
-      if (another === undefined) break
-      batch.push(another)
-    }
-    await print(batch)
-    for (const message of batch) message.ack()
-  }
-  const { dropped } = subscription
-  if (dropped === 0) return
-  const text = `${dropped} messages were dropped: standard output is slower than the broker`
-  throw new Ending('lost', `${text}; with --qos 1 the broker waits`)
-}
 
 async function readRetained(
   client: Client,

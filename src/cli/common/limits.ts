@@ -47,6 +47,9 @@ export function withLimits(command: Command, silence = true): Command {
   )
 }
 
+/** Most messages between two writes. */
+const mostAtOnce = 256
+
 /** Counts messages, and ends the reading of a subscription. */
 export class Limits {
   readonly #values: LimitValues
@@ -71,8 +74,33 @@ export class Limits {
     return (this.#values.count ?? Number.POSITIVE_INFINITY) - this.received
   }
 
+  /**
+   * Reads until a limit, many messages at a time; each is acknowledged when it is handled.
+   * @throws Ending when messages were dropped, because the `sink` was too slow
+   */
+  async read(
+    subscription: Subscription,
+    handle: (batch: readonly Message[]) => Promise<void>,
+    sink: string,
+  ): Promise<void> {
+    for (let next = await this.#next(subscription); next; next = await this.#next(subscription)) {
+      const batch = [next]
+      while (batch.length < Math.min(mostAtOnce, this.left)) {
+        const another = subscription.read()
+        if (another === undefined) break
+        batch.push(another)
+      }
+      await handle(batch)
+      for (const message of batch) message.ack()
+    }
+    const { dropped } = subscription
+    if (dropped === 0) return
+    const text = `${dropped} messages were dropped: ${sink} is slower than the broker`
+    throw new Ending('lost', `${text}; with --qos 1 the broker waits`)
+  }
+
   /** The next message; undefined at a limit, or at the end. What has come in time is still read. */
-  async next(subscription: Subscription): Promise<Message | undefined> {
+  async #next(subscription: Subscription): Promise<Message | undefined> {
     if (this.left <= 0 || this.#isQuiet || this.#interrupt.aborted) return undefined
     const waiting = subscription.read()
     if (waiting !== undefined || this.signal.aborted) return waiting
@@ -80,7 +108,7 @@ export class Limits {
       return await subscription.next({ signal: this.signal, timeout: this.#values.quietFor })
     } catch (error) {
       if (!MqttError.is(error)) throw error
-      if (error.code === 'ERR_ABORTED') return this.next(subscription)
+      if (error.code === 'ERR_ABORTED') return this.#next(subscription)
       if (error.code !== 'ERR_TIMEOUT') throw error
       this.#isQuiet = true
       return undefined
