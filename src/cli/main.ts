@@ -81,6 +81,7 @@ async function main(): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     process.exit(error.code === 'EPIPE' ? exitCodes.done : exitCodes.lost)
   })
+  process.on('uncaughtException', (thrown) => process.exit(codeOf(thrown)))
   try {
     await program(interrupt.signal).parseAsync()
     process.exitCode = interrupt.signal.aborted ? exitCodes.interrupted : exitCodes.done

@@ -102,7 +102,10 @@ async function optionsIn(hooks: string): Promise<MemoryBrokerOptions> {
 class KeptMessages {
   readonly #broker: MemoryBroker
   readonly #file: string
-  #written = ''
+  #written: string | undefined
+  /** Why the file could not be written the last time. */
+  #problem = ''
+  readonly #times = new WeakMap<object, Date>()
 
   /** Reads the file into the broker; it need not exist. */
   constructor(broker: MemoryBroker, file: string) {
@@ -117,11 +120,23 @@ class KeptMessages {
         throw misuse(`${file}:${index + 1}: ${(error as Error).message}`)
       }
     }
-    this.#written = this.#text()
+    // Shows at once whether the file can be written.
+    this.#write()
   }
 
   /** Writes the file when something has changed; it is replaced in one step. */
   save(): void {
+    try {
+      this.#write()
+      this.#problem = ''
+    } catch (error) {
+      const { message } = error as Error
+      if (message !== this.#problem) say(`--persist: ${message}`)
+      this.#problem = message
+    }
+  }
+
+  #write(): void {
     const text = this.#text()
     if (text === this.#written) return
     writeFileSync(`${this.#file}.new`, text)
@@ -130,9 +145,12 @@ class KeptMessages {
   }
 
   #text(): string {
-    return [...this.#broker.retained.values()]
-      .map((message) => `${JSON.stringify(recordOf(message, new Date(message.time)))}\n`)
-      .join('')
+    const lines = [...this.#broker.retained.values()].map((message) => {
+      const time = this.#times.get(message) ?? new Date()
+      this.#times.set(message, time)
+      return `${JSON.stringify(recordOf(message, time))}\n`
+    })
+    return lines.join('')
   }
 }
 

@@ -50,7 +50,7 @@ export function recordCommand(signal: AbortSignal): Command {
           record(client, filter, output, values, signal)
         await withClient(values, signal, work, roomy.client)
       } finally {
-        if (output !== process.stdout) await new Promise((resolve) => output.end(resolve))
+        if (output !== process.stdout) await ended(output)
       }
     })
 }
@@ -66,6 +66,14 @@ async function outputTo(
     throw error
   })
   return handle.createWriteStream({ highWaterMark: 1024 * 1024 })
+}
+
+function ended(output: Writable): Promise<void> {
+  return new Promise((resolve, reject) => {
+    output.once('error', reject)
+    output.end(() => resolve())
+    if (output.errored !== null) reject(output.errored)
+  })
 }
 
 async function record(

@@ -58,7 +58,8 @@ export function option(
   const name = `MQWIRE_${made.name().toUpperCase().replaceAll('-', '_')}`
   // Of a switch, commander asks only whether the variable is there.
   const given = process.env[name]
-  const off = !made.required && !made.optional && ['', '0', 'false', 'no'].includes(given ?? '')
+  const isSwitch = !made.required && !made.optional
+  const off = given === '' || (isSwitch && ['0', 'false', 'no'].includes(given ?? '0'))
   return off ? made : made.env(name)
 }
 

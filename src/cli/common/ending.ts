@@ -91,10 +91,10 @@ const refusals: Readonly<Record<number, string>> = {
 export function endOf(thrown: unknown): { readonly end: End; readonly text: string } {
   if (thrown instanceof Ending) return { end: thrown.end, text: thrown.message }
   if (MqttError.is(thrown)) return ofClient(thrown)
-  const { code, message } = thrown as NodeJS.ErrnoException
-  // A file that cannot be opened or written is named on the command line.
-  if (typeof code === 'string' && /^E[A-Z]+$/.test(code)) return { end: 'usage', text: message }
-  return { end: 'usage', text: thrown instanceof Error ? thrown.message : String(thrown) }
+  const text = thrown instanceof Error ? thrown.message : String(thrown)
+  // A file that cannot be opened is named on the command line; one that is full loses messages.
+  const isWriting = (thrown as NodeJS.ErrnoException).syscall === 'write'
+  return { end: isWriting ? 'lost' : 'usage', text }
 }
 
 function ofClient(error: MqttError): { readonly end: End; readonly text: string } {

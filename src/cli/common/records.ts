@@ -78,7 +78,9 @@ function propertiesOf(properties: MessageProperties): { properties?: RecordedPro
 
 /** Reads a line. @throws Error that says what is wrong with it */
 export function parseRecord(line: string): Recorded {
-  const record = objectOf(JSON.parse(line), 'the line')
+  // A byte order mark at the start of a file is no part of it.
+  const text = line.startsWith('\uFEFF') ? line.slice(1) : line
+  const record = objectOf(JSON.parse(text), 'the line')
   const { topic, qos = 0, retain = false } = record
   const time = Date.parse(String(record['time']))
   if (Number.isNaN(time)) throw new Error('time must be a date in ISO 8601')

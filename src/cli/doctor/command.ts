@@ -2,6 +2,7 @@
  * `mqwire doctor`: what works between here and a broker, layer by layer.
  */
 import { Command } from 'commander'
+import { Client } from 'mqwire'
 import {
   type ConnectionValues,
   clientOptions,
@@ -65,6 +66,8 @@ async function examine(values: DoctorValues, signal: AbortSignal): Promise<void>
     if (!values.json) lines.push(write(lineOf(finding, colours)))
   })
   const options = { ...(await clientOptions(values)), logger: null }
+  // Refuses a URL or an option that is wrong, and connects to nothing.
+  await new Client(endpoint, options).destroy()
   const timeout = values.connectTimeout ?? 10_000
   const reached = await lookAtNetwork(endpoint, findings, timeout)
   const negotiated = reached ? await lookAtHandshake(endpoint, options, findings) : undefined
@@ -80,7 +83,10 @@ async function examine(values: DoctorValues, signal: AbortSignal): Promise<void>
   await Promise.all(lines)
   if (!reached) throw new Ending('notConnected', 'MQTT was not reached')
   if (negotiated === undefined)
-    throw new Ending('refused', 'neither MQTT 5.0 nor 3.1.1 was accepted')
+    throw new Ending(
+      findings.isRefused ? 'refused' : 'notConnected',
+      'neither MQTT 5.0 nor 3.1.1 was accepted',
+    )
   if (findings.isBad) throw new Ending('refused', 'the broker differs; see above')
 }
 

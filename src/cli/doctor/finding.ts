@@ -31,6 +31,9 @@ export class Findings {
     this.#show(finding)
   }
 
+  /** True when the broker refused a connection, for which it must have answered. */
+  isRefused = false
+
   /** True when something is wrong. */
   get isBad(): boolean {
     return this.all.some(({ verdict }) => verdict === 'differs' || verdict === 'failed')

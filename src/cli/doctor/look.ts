@@ -41,6 +41,7 @@ async function handshake(
   } catch (error) {
     if (!MqttError.is(error)) throw error
     const refused = error.code === 'ERR_CONNECT_REFUSED'
+    findings.isRefused ||= refused
     const isVersion = refused && (error.reasonCode === 0x84 || error.reasonCode === 1)
     const reason = error.reasonString === undefined ? '' : ` (${printable(error.reasonString)})`
     findings.add(

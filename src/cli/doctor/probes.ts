@@ -125,13 +125,27 @@ export async function probe(
   for (const [check, run] of Object.entries(probes)) {
     shown(check)
     try {
-      findings.add(`try: ${check}`, ...(await run(world)))
+      findings.add(`try: ${check}`, ...(await inTime(run(world))))
     } catch (error) {
       if (!MqttError.is(error)) throw error
       findings.add(`try: ${check}`, 'differs', error.message)
     }
     await world.tidy().catch(() => undefined)
   }
+}
+
+/** Milliseconds for one probe: a broker may answer nothing at all. */
+const most = 15_000
+
+async function inTime(running: Promise<Outcome>): Promise<Outcome> {
+  const over = new AbortController()
+  const late = sleep(most, undefined, { signal: over.signal }).then(
+    (): Outcome => ['differs', `no answer in ${most / 1000} s`],
+  )
+  late.catch(() => undefined)
+  // What it waits for fails when its connections end.
+  running.catch(() => undefined)
+  return Promise.race([running, late]).finally(() => over.abort())
 }
 
 /** By name, in the order in which they run. */
