@@ -4,6 +4,7 @@
 import { once } from 'node:events'
 import type { RecordableHistogram } from 'node:perf_hooks'
 import { isMainThread, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
+import { Ending, endOf } from '../common/ending.js'
 import { noSums, type Sums } from './ledger.js'
 import { type Dial, Load } from './load.js'
 import type { Plan } from './plan.js'
@@ -21,7 +22,8 @@ interface Report {
   readonly state: 'open' | 'running' | 'published' | 'failed'
   readonly sums: Sums
   readonly connects: RecordableHistogram
-  readonly failure: string | undefined
+  /** Why it ended, and what that means for the exit code. */
+  readonly failure: ReturnType<typeof endOf> | undefined
 }
 
 /** Milliseconds between two reports. */
@@ -38,7 +40,12 @@ export async function runPart(port = parentPort as MessagePort): Promise<void> {
   const { sums, connects } = load
   let state: Report['state'] = 'open'
   const report = (failure: unknown = load.failure): void =>
-    port.postMessage({ state, sums, connects, failure: textOf(failure) } satisfies Report)
+    port.postMessage({
+      state,
+      sums,
+      connects,
+      failure: failure === undefined ? undefined : endOf(failure),
+    } satisfies Report)
   const enter = (next: Report['state']): void => {
     state = next
     report()
@@ -57,19 +64,11 @@ export async function runPart(port = parentPort as MessagePort): Promise<void> {
   }
 }
 
-function textOf(failure: unknown): string | undefined {
-  return failure === undefined
-    ? undefined
-    : failure instanceof Error
-      ? failure.message
-      : String(failure)
-}
-
 /** The parts of a load. */
 export class Threads {
   readonly #workers: Worker[] = []
   readonly #reports: Report[] = []
-  #failed: string | undefined
+  #failed: Report['failure']
   readonly #changed = new EventTarget()
 
   constructor(plan: Plan, parts: number, dial: Dial) {
@@ -83,20 +82,20 @@ export class Threads {
         if (report.failure !== undefined) this.#fail(report.failure)
         this.#changed.dispatchEvent(new Event('change'))
       })
-      worker.on('error', (error) => this.#fail(error.message))
+      worker.on('error', (error) => this.#fail(endOf(error)))
       this.#workers.push(worker)
     }
   }
 
-  #fail(text: string): void {
-    this.#failed ??= text
+  #fail(failure: Report['failure']): void {
+    this.#failed ??= failure
     this.#changed.dispatchEvent(new Event('change'))
   }
 
-  /** Resolves when all threads are in this state. @throws Error when one has failed */
+  /** Resolves when all threads are in this state. @throws Ending when one has failed */
   async all(state: Report['state'], signal: AbortSignal): Promise<void> {
     for (;;) {
-      if (this.#failed !== undefined) throw new Error(this.#failed)
+      if (this.#failed !== undefined) throw new Ending(this.#failed.end, this.#failed.text)
       signal.throwIfAborted()
       if (this.#workers.every((_, part) => this.#reports[part]?.state === state)) return
       await once(this.#changed, 'change', { signal })

@@ -7,7 +7,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isatty } from 'node:tty'
 import { Command } from 'commander'
 import { type Client, type PublishOptions, printable, type QoS, type Receipt } from 'mqwire'
-import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
+import {
+  type ConnectionValues,
+  finite,
+  option,
+  withClient,
+  withConnection,
+} from '../common/connection.js'
 import { misuse } from '../common/ending.js'
 import { type MessageValues, propertiesOf, withProperties } from '../common/properties.js'
 import { Sending } from '../common/sending.js'
@@ -54,7 +60,9 @@ export function pubCommand(signal: AbortSignal): Command {
     .addHelpText('after', examples)
     .action((topic: string, payload: string | undefined, values: PubValues) => {
       check(payload, values)
-      return withClient(values, signal, (client) => publish(client, topic, payload, values, signal))
+      const work = (client: Client): Promise<void> =>
+        publish(client, topic, payload, values, signal)
+      return withClient(values, signal, work, finite(values))
     })
 }
 

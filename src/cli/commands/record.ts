@@ -9,7 +9,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
 import type { Client, Message, QoS } from 'mqwire'
 import { matches } from 'mqwire/wire'
-import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
+import {
+  type ConnectionValues,
+  finite,
+  option,
+  withClient,
+  withConnection,
+} from '../common/connection.js'
 import { misuse } from '../common/ending.js'
 import { Limits, type LimitValues, roomy, withLimits } from '../common/limits.js'
 import { parseRecord, recordOf } from '../common/records.js'
@@ -170,7 +176,8 @@ export function replayCommand(signal: AbortSignal): Command {
       const { loop } = values
       if (file === '-' && loop !== undefined)
         throw misuse('standard input can be read once: no --loop')
-      return withClient(values, signal, (client) => replay(client, file, values, signal))
+      const work = (client: Client): Promise<void> => replay(client, file, values, signal)
+      return withClient(values, signal, work, finite(values))
     })
 }
 

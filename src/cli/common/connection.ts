@@ -218,6 +218,14 @@ export async function open(
   return client
 }
 
+/**
+ * For commands that send and end: a lost connection is tried so often, which takes half a minute at
+ * most. With `--retry`, for ever.
+ */
+export function finite({ retry }: ConnectionValues): ClientOptions {
+  return retry ? {} : { reconnect: { maxAttempts: 5 } }
+}
+
 /** Runs a command on a connection, which is closed whatever happens. */
 export async function withClient(
   values: ConnectionValues,
@@ -229,6 +237,6 @@ export async function withClient(
   try {
     await work(client)
   } finally {
-    await client.disconnect({ timeout: signal.aborted ? 500 : 5000 }).catch(() => undefined)
+    await client.disconnect({ timeout: signal.aborted ? 3000 : 5000 }).catch(() => undefined)
   }
 }

@@ -72,7 +72,7 @@ async function examine(values: DoctorValues, signal: AbortSignal): Promise<void>
   const reached = await lookAtNetwork(endpoint, findings, timeout)
   const negotiated = reached ? await lookAtHandshake(endpoint, options, findings) : undefined
   if (values.probe && negotiated !== undefined)
-    await probe(endpoint, options, values.prefix, negotiated, findings, (check) =>
+    await probe(endpoint, options, values.prefix, negotiated, findings, signal, (check) =>
       progress.show(() => `trying ${check} …`),
     )
   progress.clear()

@@ -119,14 +119,16 @@ export async function probe(
   prefix: string,
   negotiated: Negotiated,
   findings: Findings,
+  signal: AbortSignal,
   shown: (check: string) => void,
 ): Promise<void> {
   const world = new World(endpoint, options, prefix, negotiated)
   for (const [check, run] of Object.entries(probes)) {
     shown(check)
     try {
-      findings.add(`try: ${check}`, ...(await inTime(run(world))))
+      findings.add(`try: ${check}`, ...(await inTime(run(world), signal)))
     } catch (error) {
+      signal.throwIfAborted()
       if (!MqttError.is(error)) throw error
       findings.add(`try: ${check}`, 'differs', error.message)
     }
@@ -137,9 +139,10 @@ export async function probe(
 /** Milliseconds for one probe: a broker may answer nothing at all. */
 const most = 15_000
 
-async function inTime(running: Promise<Outcome>): Promise<Outcome> {
+async function inTime(running: Promise<Outcome>, signal: AbortSignal): Promise<Outcome> {
   const over = new AbortController()
-  const late = sleep(most, undefined, { signal: over.signal }).then(
+  const either = AbortSignal.any([over.signal, signal])
+  const late = sleep(most, undefined, { signal: either }).then(
     (): Outcome => ['differs', `no answer in ${most / 1000} s`],
   )
   late.catch(() => undefined)
