@@ -77,10 +77,11 @@ async function main(): Promise<void> {
       if (interrupt.signal.aborted) process.exit(exitCodes.interrupted)
       interrupt.abort()
     })
-  // The reader of a pipe has gone, as `head` does when it has enough.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    process.exit(error.code === 'EPIPE' ? exitCodes.done : exitCodes.lost)
-  })
+  process.stdout.on('error', (error) => process.exit(codeOf(error)))
+  // Data goes on also where standard error is full or closed.
+  process.stderr.on('error', () => undefined)
+  process.removeAllListeners('warning')
+  process.on('warning', ({ message }) => process.stderr.write(`warning: ${message}\n`))
   process.on('uncaughtException', (thrown) => process.exit(codeOf(thrown)))
   try {
     await program(interrupt.signal).parseAsync()
@@ -88,6 +89,7 @@ async function main(): Promise<void> {
   } catch (thrown) {
     process.exitCode = interrupt.signal.aborted ? exitCodes.interrupted : codeOf(thrown)
   }
+  if (interrupt.signal.aborted) process.exit()
   setTimeout(() => process.exit(), patience).unref()
 }
 
@@ -96,7 +98,7 @@ function codeOf(thrown: unknown): number {
   if (thrown instanceof CommanderError)
     return thrown.exitCode === 0 ? exitCodes.done : exitCodes.usage
   const { end, text } = endOf(thrown)
-  process.stderr.write(`mqwire: ${text}\n`)
+  if (end !== 'done') process.stderr.write(`mqwire: ${text}\n`)
   return exitCodes[end]
 }
 

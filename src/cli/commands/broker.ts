@@ -29,7 +29,7 @@ interface BrokerValues {
 
 const examples = `
 For development and tests, not for production: it keeps everything in memory, and everybody may do everything
-unless hooks say otherwise.
+unless hooks say otherwise. It queues up to 100,000 messages for a client that is away.
 
 Examples:
   mqwire broker                                  mqtt://127.0.0.1:1883
@@ -65,9 +65,13 @@ export function brokerCommand(signal: AbortSignal): Command {
 async function serve(values: BrokerValues, signal: AbortSignal): Promise<void> {
   const { port, ws, wsPath, host, unix, cert, key, persist, hooks } = values
   if (values.quiet) beQuiet()
+  if (!wsPath.startsWith('/')) throw misuse('--ws-path begins with /')
   if ((cert === undefined) !== (key === undefined)) throw misuse('--cert and --key belong together')
   const testing = await import('mqwire/testing')
-  const broker = new testing.MemoryBroker(hooks === undefined ? {} : await optionsIn(hooks))
+  const broker = new testing.MemoryBroker({
+    maxQueuedMessages: 100_000,
+    ...(hooks === undefined ? {} : await optionsIn(hooks)),
+  })
   const kept = persist === undefined ? undefined : new KeptMessages(broker, persist)
   await using listeners = await broker.serve({
     tcp: port,

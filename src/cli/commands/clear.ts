@@ -61,7 +61,7 @@ async function clear(
   if (topics.size === 0) return say('nothing is retained there')
   if (!yes && !(await isAgreed(topics.size))) throw new Ending('usage', 'nothing was removed')
   // MQTT 3.1.1 brokers answer a refused publish in the same way, so what is left is looked at.
-  const sending = new Sending(client)
+  const sending = new Sending(client, signal)
   const most = client.negotiated?.maximumQoS === 0 ? 0 : 1
   for (const topic of topics) await sending.send(topic, '', { qos: most, retain: true })
   await sending.done()

@@ -87,7 +87,7 @@ async function publish(
     retain: values.retain === true,
     ...propertiesOf(values, values.json ? 'application/json' : undefined),
   }
-  const sending = new Sending(client)
+  const sending = new Sending(client, signal)
   const progress = new ProgressLine()
   const start = performance.now()
   let count = 0

@@ -10,6 +10,7 @@ import { Command } from 'commander'
 import type { Client, Message, QoS } from 'mqwire'
 import { matches } from 'mqwire/wire'
 import {
+  assertConnected,
   type ConnectionValues,
   finite,
   option,
@@ -91,28 +92,27 @@ async function record(
 ): Promise<void> {
   const limits = new Limits(values, signal)
   const progress = new ProgressLine()
-  let failure: Error | undefined
-  output.on('error', (error) => {
-    failure ??= error
-  })
+  // It fails the write that met it.
+  output.on('error', () => undefined)
   try {
-    const subscription = await client.subscribe(filter, {
+    const granting = client.subscribe(filter, {
       qos: values.qos,
       ...roomy.subscription,
       ack: 'manual',
-      signal,
+      signal: limits.signal,
       ...(client.negotiated?.protocolVersion === 5 && { retainAsPublished: true }),
     })
+    const subscription = await limits.granted(granting)
     say(`recording ${filter}`)
     const keep = async (batch: readonly Message[]): Promise<void> => {
       const time = new Date()
       const lines = batch.map((message) => `${JSON.stringify(recordOf(message, time))}\n`)
-      await write(lines.join(''), output)
-      if (failure !== undefined) throw failure
+      await write(lines.join(''), output, signal)
       limits.received += batch.length
       progress.show(() => `${limits.received} recorded`)
     }
     await limits.read(subscription, keep, 'the file')
+    assertConnected(client, signal)
   } finally {
     limits.stop()
     progress.clear()
@@ -188,7 +188,7 @@ async function replay(
   signal: AbortSignal,
 ): Promise<void> {
   const { loop = 1 } = values
-  const sending = new Sending(client)
+  const sending = new Sending(client, signal)
   const progress = new ProgressLine()
   let count = 0
   try {

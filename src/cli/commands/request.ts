@@ -106,10 +106,12 @@ async function respond(
   const limits = new Limits(values, signal)
   const { exec, reply = '', timeout, concurrency } = values
   const answer = async (message: Message): Promise<string | Uint8Array> => {
-    const result = exec === undefined ? reply : await run(exec, given, message, timeout, signal)
-    limits.received += 1
-    if (limits.left <= 0) limits.end()
-    return result
+    try {
+      return exec === undefined ? reply : await run(exec, given, message, timeout, signal)
+    } finally {
+      limits.received += 1
+      if (limits.left <= 0) limits.end()
+    }
   }
   const responder = await client.respond(filter, answer, {
     qos: values.qos,
@@ -139,10 +141,8 @@ function run(
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    const failed = (text: string): void => {
-      say(`${program}: ${text}`)
+    const failed = (text: string): void =>
       reject(new MqttError('ERR_REMOTE', text, { reasonName: 'ERR_HANDLER_FAILED' }))
-    }
     const child = spawn(program, given, {
       env: {
         ...process.env,

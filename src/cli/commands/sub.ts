@@ -4,7 +4,13 @@
 import { Command } from 'commander'
 import type { Client, Message, QoS, Subscription } from 'mqwire'
 import { matches } from 'mqwire/wire'
-import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
+import {
+  assertConnected,
+  type ConnectionValues,
+  option,
+  withClient,
+  withConnection,
+} from '../common/connection.js'
 import { type Decode, decoderOf } from '../common/contract.js'
 import { type Formatter, formatCodes, formatterOf } from '../common/format.js'
 import { Limits, type LimitValues, roomy, withLimits } from '../common/limits.js'
@@ -97,26 +103,28 @@ async function subscribe(
       pieces.push(format(message, time, await decode?.(message)))
       limits.received += 1
     }
-    await write(joined(pieces))
+    await write(joined(pieces), process.stdout, signal)
   }
   try {
     if (values.retainedOnly) await readRetained(client, filters, values, limits, print)
     else {
-      const subscription = await client.subscribe(filters, {
+      const granting = client.subscribe(filters, {
         qos: values.qos,
         ...roomy.subscription,
         // Acknowledged when written.
         ack: 'manual',
-        signal,
+        signal: limits.signal,
         ...(client.negotiated?.protocolVersion === 5 && {
           retainAsPublished: true,
           retainHandling: live ? 2 : 0,
           noLocal: !local,
         }),
       })
+      const subscription = await limits.granted(granting)
       for (const { error } of subscription.granted) if (error !== undefined) throw error
       if (values.untilSubscribed) return sayGranted(subscription)
       await limits.read(subscription, print, 'standard output')
+      assertConnected(client, signal)
     }
   } finally {
     limits.stop()

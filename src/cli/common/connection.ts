@@ -12,7 +12,7 @@ import {
   printable,
   type QoS,
 } from 'mqwire'
-import { misuse } from './ending.js'
+import { Ending, misuse } from './ending.js'
 import { ask, beQuiet, say } from './terminal.js'
 import { duration, file, header, pair, qos, whole } from './values.js'
 
@@ -57,9 +57,9 @@ export function option(
   if (initial !== undefined) made.default(initial)
   const name = `MQWIRE_${made.name().toUpperCase().replaceAll('-', '_')}`
   // Of a switch, commander asks only whether the variable is there.
-  const given = process.env[name]
+  const given = process.env[name]?.toLowerCase()
   const isSwitch = !made.required && !made.optional
-  const off = given === '' || (isSwitch && ['0', 'false', 'no'].includes(given ?? '0'))
+  const off = given === '' || (isSwitch && ['0', 'false', 'no', 'off'].includes(given ?? '0'))
   return off ? made : made.env(name)
 }
 
@@ -218,6 +218,12 @@ export async function open(
   return client
 }
 
+/** @throws Ending when the connection was lost and has not come back */
+export function assertConnected(client: Client, signal: AbortSignal): void {
+  if (client.state !== 'connected' && !signal.aborted)
+    throw new Ending('notConnected', 'the connection was lost, and has not come back')
+}
+
 /**
  * For commands that send and end: a lost connection is tried so often, which takes half a minute at
  * most. With `--retry`, for ever.
@@ -237,6 +243,6 @@ export async function withClient(
   try {
     await work(client)
   } finally {
-    await client.disconnect({ timeout: signal.aborted ? 3000 : 5000 }).catch(() => undefined)
+    await client.disconnect({ timeout: signal.aborted ? 1000 : 2000 }).catch(() => undefined)
   }
 }

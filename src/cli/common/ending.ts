@@ -92,6 +92,8 @@ export function endOf(thrown: unknown): { readonly end: End; readonly text: stri
   if (thrown instanceof Ending) return { end: thrown.end, text: thrown.message }
   if (MqttError.is(thrown)) return ofClient(thrown)
   const text = thrown instanceof Error ? thrown.message : String(thrown)
+  // The reader of a pipe has gone, as `head` does when it has enough.
+  if ((thrown as NodeJS.ErrnoException).code === 'EPIPE') return { end: 'done', text: '' }
   // A file that cannot be opened is named on the command line; one that is full loses messages.
   const isWriting = (thrown as NodeJS.ErrnoException).syscall === 'write'
   return { end: isWriting ? 'lost' : 'usage', text }

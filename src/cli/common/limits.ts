@@ -74,6 +74,16 @@ export class Limits {
     return (this.#values.count ?? Number.POSITIVE_INFINITY) - this.received
   }
 
+  /** Waits for the grant. @throws Ending when the time is over before it */
+  async granted(pending: Promise<Subscription>): Promise<Subscription> {
+    try {
+      return await pending
+    } catch (error) {
+      if (!this.#over.signal.aborted) throw error
+      throw new Ending('deadline', 'the broker did not answer the SUBSCRIBE in time')
+    }
+  }
+
   /**
    * Reads until a limit, many messages at a time; each is acknowledged when it is handled.
    * @throws Ending when messages were dropped, because the `sink` was too slow

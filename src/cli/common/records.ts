@@ -104,14 +104,18 @@ function objectOf(value: unknown, what: string): Readonly<Record<string, unknown
   return value as Readonly<Record<string, unknown>>
 }
 
+function isBase64(text: string): boolean {
+  return /^[\w+/-]*={0,2}$/.test(text)
+}
+
 function payloadOf({
   payload,
   base64: bytes,
 }: Readonly<Record<string, unknown>>): string | Uint8Array {
   if (typeof payload === 'string') return payload
-  if (payload === undefined && typeof bytes === 'string')
+  if (payload === undefined && typeof bytes === 'string' && isBase64(bytes))
     return new Uint8Array(Buffer.from(bytes, 'base64'))
-  throw new Error('payload or base64 must be a string')
+  throw new Error('payload must be a string, or base64 one in base64')
 }
 
 function sendable(given: unknown): NonNullable<PublishOptions['properties']> {

@@ -9,6 +9,7 @@ const mostPending = 1000
 /** The publishes of one command. */
 export class Sending {
   readonly #client: Client
+  readonly #signal: AbortSignal
   #pending = 0
   #error: unknown
   #wake: (() => void) | undefined
@@ -17,14 +18,15 @@ export class Sending {
   /** The receipt of the latest one. */
   last: Receipt | undefined
 
-  constructor(client: Client) {
+  constructor(client: Client, signal: AbortSignal) {
     this.#client = client
+    this.#signal = signal
+    signal.addEventListener('abort', () => this.#wake?.())
   }
 
-  /** Publishes one, and waits while there are too many. @throws the error of an earlier one */
+  /** Publishes one, and waits while there are too many. @throws the error of an earlier one, and what the signal says */
   async send(topic: string, payload: string | Uint8Array, options: PublishOptions): Promise<void> {
-    while (this.#pending >= mostPending && this.#error === undefined) await this.#change()
-    if (this.#error !== undefined) throw this.#error
+    await this.#until(mostPending)
     this.#pending += 1
     // At QoS 0, a message counts when it is written.
     this.#client.publish(topic, payload, { flush: true, ...options }).then(
@@ -39,8 +41,7 @@ export class Sending {
 
   /** Waits for all of them. @throws the error of the first that failed */
   async done(): Promise<void> {
-    while (this.#pending > 0 && this.#error === undefined) await this.#change()
-    if (this.#error !== undefined) throw this.#error
+    await this.#until(1)
   }
 
   #end(error: unknown): void {
@@ -49,9 +50,13 @@ export class Sending {
     this.#wake?.()
   }
 
-  #change(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve
-    })
+  /** Waits until fewer than this are on their way. */
+  async #until(count: number): Promise<void> {
+    while (this.#pending >= count && this.#error === undefined && !this.#signal.aborted)
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    this.#signal.throwIfAborted()
+    if (this.#error !== undefined) throw this.#error
   }
 }

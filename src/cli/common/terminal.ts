@@ -20,16 +20,21 @@ export function coloursOf(stream: NodeJS.WriteStream): Colours {
   )
 }
 
-/** Writes data and waits until its reader has room. */
-export async function write(
+/** Writes data, and waits until it is written. @throws the reason of the signal */
+export function write(
   data: string | Uint8Array,
   stream: Writable = process.stdout,
+  signal?: AbortSignal,
 ): Promise<void> {
-  if (stream.write(data)) return
-  const over = new AbortController()
-  const { signal } = over
-  const ways = ['drain', 'close'].map((event) => once(stream, event, { signal }))
-  await Promise.race(ways).finally(() => over.abort())
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal?.reason)
+    signal?.addEventListener('abort', stop)
+    stream.write(data, (error) => {
+      signal?.removeEventListener('abort', stop)
+      if (error) reject(error)
+      else resolve()
+    })
+  })
 }
 
 let silent = false

@@ -51,8 +51,19 @@ export function doctorCommand(signal: AbortSignal): Command {
   return withConnection(command)
     .addHelpText('after', examples)
     .action((url: string | undefined, values: DoctorValues) =>
-      examine(url === undefined ? values : { ...values, url }, signal),
+      interruptible(examine(url === undefined ? values : { ...values, url }, signal), signal),
     )
+}
+
+// What is left behind ends with the process.
+function interruptible(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  work.catch(() => undefined)
+  return Promise.race([
+    work,
+    new Promise<never>((_, reject) =>
+      signal.addEventListener('abort', () => reject(signal.reason)),
+    ),
+  ])
 }
 
 async function examine(values: DoctorValues, signal: AbortSignal): Promise<void> {
@@ -94,6 +105,7 @@ function withoutSecrets(text: string): string {
   const url = new URL(text)
   url.username = ''
   url.password = ''
+  url.search = ''
   return url.href
 }
 

@@ -41,7 +41,7 @@ export async function lookAtNetwork(
   const scheme = url.protocol.slice(0, -1)
   if (scheme === 'unix') return true
   const host = url.hostname.replace(/^\[|\]$/g, '')
-  const port = Number(url.port) || (ports[scheme] as number)
+  const port = url.port === '' ? (ports[scheme] as number) : Number(url.port)
   if (!(await lookAtName(host, findings))) return false
   if (!(await lookAtPort(host, port, findings, timeout))) return false
   if (secure.includes(scheme) && !(await lookAtTls(host, port, endpoint, findings, timeout)))
@@ -282,7 +282,6 @@ async function lookAtUpgrade(
 ): Promise<boolean> {
   const target = new URL(url.href.replace(/^ws/, 'http'))
   const request = (target.protocol === 'https:' ? httpsRequest : httpRequest)(target, {
-    timeout,
     headers: {
       ...headers,
       connection: 'Upgrade',
@@ -296,9 +295,8 @@ async function lookAtUpgrade(
     ...(tls.servername !== undefined && { servername: tls.servername }),
     rejectUnauthorized: false,
   })
-  request.on('timeout', () =>
-    request.destroy(Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })),
-  )
+  const late = Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })
+  const timer = setTimeout(() => request.destroy(late), timeout)
   request.end()
   try {
     const [response, kind] = await Promise.race([
@@ -330,6 +328,7 @@ async function lookAtUpgrade(
     findings.add('WebSocket', 'failed', codeOf(error), 'the port does not speak HTTP, or hangs up')
     return false
   } finally {
+    clearTimeout(timer)
     request.destroy()
   }
 }

@@ -125,6 +125,8 @@ class Screen {
   readonly #restore = (): void => void process.stdout.write(leaveScreen)
 
   readonly #draw = (): void => {
+    if (this.#view.selected === '')
+      this.#view.selected = rowsOf(this.#topics, this.#view)[0]?.topic.path ?? ''
     const { columns: width = 80, rows: height = 24 } = process.stdout
     const lines = draw(this.#topics, this.#view, {
       width,
