@@ -4,7 +4,7 @@
 import stringWidth from 'string-width'
 import { readable, visible } from '../common/format.js'
 import type { Colours } from '../common/terminal.js'
-import { differences, sparkline, type Topic, type Topics } from './topics.js'
+import { differences, sparkline, type TopicNode, type Topics } from './topics.js'
 
 /** What the person has chosen. */
 export interface View {
@@ -25,7 +25,7 @@ export function treeRows(height: number): number {
 }
 
 interface Row {
-  readonly topic: Topic
+  readonly topic: TopicNode
   readonly depth: number
   readonly label: string
 }
@@ -99,7 +99,7 @@ function lineOf(
   return `${padded(name, labelWidth)} ${figures}  ${padded(`${colours.green(spark)}${value}`, Math.max(0, left))}`
 }
 
-function detailOf(topic: Topic | undefined, width: number, colours: Colours): string[] {
+function detailOf(topic: TopicNode | undefined, width: number, colours: Colours): string[] {
   const rule = colours.dim('─'.repeat(width))
   const lines = [rule]
   if (topic !== undefined) {

@@ -20,10 +20,10 @@ export interface Value {
 }
 
 /** A level of a topic. */
-export class Topic {
+export class TopicNode {
   readonly name: string
-  readonly parent: Topic | undefined
-  readonly children = new Map<string, Topic>()
+  readonly parent: TopicNode | undefined
+  readonly children = new Map<string, TopicNode>()
   /** Messages of it and of all below. */
   count = 0
   last: Value | undefined
@@ -35,7 +35,7 @@ export class Topic {
   #then = 0
   #rate = 0
 
-  constructor(name: string, parent: Topic | undefined) {
+  constructor(name: string, parent: TopicNode | undefined) {
     this.name = name
     this.parent = parent
   }
@@ -61,7 +61,7 @@ export class Topic {
 
 /** All topics. */
 export class Topics {
-  readonly root = new Topic('', undefined)
+  readonly root = new TopicNode('', undefined)
   #nodes = 0
   /** Messages on topics that had no room. */
   beyond = 0
@@ -79,7 +79,8 @@ export class Topics {
       this.root.count += 1
       return
     }
-    for (let each: Topic | undefined = node; each !== undefined; each = each.parent) each.count += 1
+    for (let each: TopicNode | undefined = node; each !== undefined; each = each.parent)
+      each.count += 1
     node.before = node.last
     node.last = { ...value, bytes: value.bytes.slice(0, mostBytes) }
     const number =
@@ -88,13 +89,13 @@ export class Topics {
     if (node.numbers.length > mostNumbers) node.numbers.shift()
   }
 
-  #nodeOf(topic: string): Topic | undefined {
+  #nodeOf(topic: string): TopicNode | undefined {
     let node = this.root
     for (const name of topic.split('/')) {
       let next = node.children.get(name)
       if (next === undefined) {
         if (this.#nodes >= mostNodes) return undefined
-        next = new Topic(name, node)
+        next = new TopicNode(name, node)
         node.children.set(name, next)
         this.#nodes += 1
       }
@@ -104,9 +105,9 @@ export class Topics {
   }
 
   /** The rows that are shown: children of open levels, in the order of names. */
-  rows(): { readonly topic: Topic; readonly depth: number }[] {
-    const rows: { topic: Topic; depth: number }[] = []
-    const visit = (topic: Topic, depth: number): void => {
+  rows(): { readonly topic: TopicNode; readonly depth: number }[] {
+    const rows: { topic: TopicNode; depth: number }[] = []
+    const visit = (topic: TopicNode, depth: number): void => {
       for (const child of sorted(topic)) {
         rows.push({ topic: child, depth })
         if (child.isOpen) visit(child, depth + 1)
@@ -117,9 +118,9 @@ export class Topics {
   }
 
   /** Topics with messages whose name contains this, at most so many. */
-  search(text: string, most: number): Topic[] {
-    const found: Topic[] = []
-    const visit = (topic: Topic): void => {
+  search(text: string, most: number): TopicNode[] {
+    const found: TopicNode[] = []
+    const visit = (topic: TopicNode): void => {
       if (found.length >= most) return
       if (topic.last !== undefined && topic.path.includes(text)) found.push(topic)
       for (const child of topic.children.values()) visit(child)
@@ -129,7 +130,7 @@ export class Topics {
   }
 }
 
-function sorted({ children }: Topic): Topic[] {
+function sorted({ children }: TopicNode): TopicNode[] {
   return [...children.values()].sort((one, other) => (one.name < other.name ? -1 : 1))
 }
 
