@@ -61,7 +61,7 @@ function program(signal: AbortSignal): Command {
     watchCommand,
   ])
     made.addCommand(define(signal))
-  for (const command of [made, ...made.commands])
+  for (const command of [made, ...made.commands].flatMap((each) => [each, ...each.commands]))
     command
       .exitOverride()
       .configureHelp({ sortSubcommands: false })

@@ -1,11 +1,13 @@
 /** The commands as they are packed, against the broker in memory: what they print, and how they end. */
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { MemoryBroker, type MemoryBrokerOptions } from '../../src/testing/node.js'
-import { freePort } from '../support/servers.js'
+import { freePort, listening } from '../support/servers.js'
 import { bin, mqwire, start } from './program.js'
 
 const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-cli-'))
@@ -218,7 +220,7 @@ describe('request and respond', () => {
 })
 
 describe('clear', () => {
-  it('shows what is retained, and removes it only when told', async () => {
+  it('shows what is retained, and removes it only with --yes', async () => {
     for (const topic of ['a/1', 'a/2', 'b']) broker.publish({ topic, payload: 'x', retain: true })
     const clear = (...more: string[]) =>
       mqwire(['clear', ...url, '--quiet-for', '300ms', 'a/#', ...more])
@@ -366,6 +368,99 @@ describe('broker', () => {
       running.child.kill('SIGTERM')
       expect((await running.ended).code).toBe(130)
     }
+  })
+})
+
+describe('where something stands still or is full', () => {
+  /** A server that accepts CONNECT on 3.1.1 and answers nothing else. */
+  const silent = async (): Promise<string[]> => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => socket.write(Uint8Array.of(0x20, 3, 0, 0, 0)))
+    })
+    servers.push(server)
+    return ['--url', `mqtt://127.0.0.1:${await listening(server)}`]
+  }
+  const servers: Server[] = []
+  afterEach(() => {
+    for (const server of servers.splice(0)) server.close()
+  })
+
+  it('a time limit begins before the SUBACK', async () => {
+    const { code, err } = await mqwire([
+      'sub',
+      ...(await silent()),
+      '-n',
+      '1',
+      '--for',
+      '300ms',
+      'a',
+    ])
+    expect({ code, err }).toEqual({
+      code: 4,
+      err: 'mqwire: the broker did not answer the SUBSCRIBE in time\n',
+    })
+  })
+
+  it.each([
+    ['pub', ['a', 'x', '-q', '1']],
+    ['replay', [fileOf('one.jsonl')]],
+    ['doctor', ['--probe']],
+  ])('%s ends at one Ctrl-C', async (command, args) => {
+    await writeFile(
+      fileOf('one.jsonl'),
+      '{"time":"2026-01-01T00:00:00Z","topic":"a","qos":1,"payload":"x"}\n',
+    )
+    const running = start([command, ...(await silent()), '-v', ...args], { input: '' })
+    await running.said(command === 'doctor' ? 'CONNACK' : 'connected')
+    running.child.kill('SIGINT')
+    expect((await running.ended).code).toBe(130)
+  })
+
+  it('a password is asked on a terminal only', async () => {
+    const { code, err } = await mqwire(['pub', ...url, '--ask-password', 'a', 'x'])
+    expect(code).toBe(1)
+    expect(err).toContain('standard input is no terminal')
+  })
+
+  it('what a full disk did not take is not acknowledged', async () => {
+    await broker.close()
+    await serve({ maxQueuedMessages: 10 })
+    const session = ['--client-id', 'r', '--no-clean-start', '--session-expiry', '60']
+    expect(
+      (await mqwire(['sub', ...url, ...session, '-q', '1', '--until-subscribed', 'a'])).code,
+    ).toBe(0)
+    broker.publish({ topic: 'a', payload: 'kept', qos: 1 })
+    const full = await mqwire([
+      'record',
+      ...url,
+      ...session,
+      '-q',
+      '1',
+      'a',
+      '/dev/full',
+      '--append',
+      '-n',
+      '1',
+    ])
+    expect(full.code).toBe(5)
+    expect(full.err).toContain('ENOSPC')
+    const read = await mqwire(['sub', ...url, ...session, '-q', '1', '-n', '1', '--raw', 'a'])
+    expect(read).toMatchObject({ code: 0, out: 'kept' })
+  })
+
+  it('a recording that did not begin leaves no file', async () => {
+    const file = fileOf('none.jsonl')
+    const none = ['--url', `mqtt://127.0.0.1:${await freePort()}`]
+    expect((await mqwire(['record', ...none, 'a', file])).code).toBe(2)
+    expect(existsSync(file)).toBe(false)
+  })
+
+  it('a broker that goes away is not a refusal', async () => {
+    const running = start(['bench', 'fan-out', ...url, '--subscribers', '2', '-d', '20s'])
+    await expect.poll(() => broker.accepted.length).toBeGreaterThan(1)
+    await broker.close()
+    expect((await running.ended).code).toBe(2)
   })
 })
 

@@ -61,6 +61,13 @@ describe('an honest broker', () => {
     for (const { topic } of broker.accepted) expect(topic).toMatch(/^test\/here\//)
   })
 
+  it('is found so on MQTT 3.1.1 alone', async () => {
+    const { broker, url } = await served({ protocolVersions: [4] })
+    const { code, findings } = await examined(url, '--probe')
+    expect([code, bad(findings)]).toEqual([0, []])
+    expect([broker.retained.size, broker.sessions.size, broker.violations]).toEqual([0, 0, []])
+  })
+
   it('is only looked at without --probe, and its limits are named', async () => {
     const { broker, url } = await served({
       maximumQoS: 1,

@@ -14,7 +14,7 @@ import {
 } from '../common/connection.js'
 import { Ending, misuse } from '../common/ending.js'
 import { ProgressLine, say, write } from '../common/terminal.js'
-import { duration, positive, qos, whole } from '../common/values.js'
+import { duration, positive, qos, topic, whole } from '../common/values.js'
 import { microseconds, stampSize } from './ledger.js'
 import { countOf, type Plan, receiversOf } from './plan.js'
 import { comparison, page, type Result, resultOf, type Sample, textOf } from './report.js'
@@ -142,12 +142,7 @@ function scenarioCommand(name: string, scenario: Scenario, signal: AbortSignal):
     .addOption(option('-q, --qos <qos>', 'QoS', qos, 0))
     .addOption(option('--size <bytes>', 'bytes of a payload', whole(stampSize, 268_000_000), 256))
     .addOption(
-      option(
-        '--prefix <topic>',
-        'topics are below this one',
-        undefined,
-        `mqwire-bench/${process.pid}`,
-      ),
+      option('--prefix <topic>', 'topics are below this one', topic, `mqwire-bench/${process.pid}`),
     )
     .addOption(
       option(
@@ -176,7 +171,7 @@ async function run(
 ): Promise<void> {
   const before = values.compare === undefined ? undefined : readResult(values.compare)
   const plan = planOf(scenario, values, name)
-  const options = await clientOptions(values)
+  const options = await clientOptions(values, signal)
   // Functions do not pass between threads, and each client needs an identifier of its own.
   const { logger: _logger, on: _on, clientId: _id, ...plain } = options
   const clients = plan.publishers + plan.subscribers
@@ -269,7 +264,8 @@ async function settled(threads: Threads, expected: number, signal: AbortSignal):
 
 function readResult(file: string): Result {
   const result = JSON.parse(readFileSync(file, 'utf8')) as Result
-  if (typeof result?.scenario !== 'string') throw misuse(`${file} is no result of mqwire bench`)
+  if (typeof result?.scenario !== 'string' || typeof result.latency?.p50 !== 'number')
+    throw misuse(`${file} is no result of mqwire bench`)
   return result
 }
 

@@ -83,6 +83,7 @@ export class Threads {
         this.#changed.dispatchEvent(new Event('change'))
       })
       worker.on('error', (error) => this.#fail(endOf(error)))
+      worker.on('exit', () => this.#fail({ end: 'lost', text: 'a thread has ended' }))
       this.#workers.push(worker)
     }
   }

@@ -28,7 +28,7 @@ interface BrokerValues {
 }
 
 const examples = `
-For development and tests, not for production: it keeps everything in memory, and everybody may do everything
+For development and tests, not for production: it keeps everything in memory, and every client may do everything
 unless hooks say otherwise. It queues up to 100,000 messages for a client that is away.
 
 Examples:
@@ -106,10 +106,10 @@ async function optionsIn(hooks: string): Promise<MemoryBrokerOptions> {
 class KeptMessages {
   readonly #broker: MemoryBroker
   readonly #file: string
-  #written: string | undefined
   /** Why the file could not be written the last time. */
   #problem = ''
   readonly #times = new WeakMap<object, Date>()
+  #isChanged = true
 
   /** Reads the file into the broker; it need not exist. */
   constructor(broker: MemoryBroker, file: string) {
@@ -124,11 +124,14 @@ class KeptMessages {
         throw misuse(`${file}:${index + 1}: ${(error as Error).message}`)
       }
     }
+    broker.on('publish', ({ message }) => {
+      this.#isChanged ||= message.retain
+    })
     // Shows at once whether the file can be written.
     this.#write()
   }
 
-  /** Writes the file when something has changed; it is replaced in one step. */
+  /** Writes the file when a retained message was published; it is replaced in one step. */
   save(): void {
     try {
       this.#write()
@@ -141,11 +144,10 @@ class KeptMessages {
   }
 
   #write(): void {
-    const text = this.#text()
-    if (text === this.#written) return
-    writeFileSync(`${this.#file}.new`, text)
+    if (!this.#isChanged) return
+    writeFileSync(`${this.#file}.new`, this.#text())
     renameSync(`${this.#file}.new`, this.#file)
-    this.#written = text
+    this.#isChanged = false
   }
 
   #text(): string {

@@ -59,7 +59,8 @@ async function clear(
     await write(`${colours.cyan(readable(Buffer.from(topic)))} ${readable(payload)}\n`)
   }
   if (topics.size === 0) return say('nothing is retained there')
-  if (!yes && !(await isAgreed(topics.size))) throw new Ending('usage', 'nothing was removed')
+  if (!yes && !(await isAgreed(topics.size, signal)))
+    throw new Ending('usage', 'nothing was removed')
   // MQTT 3.1.1 brokers answer a refused publish in the same way, so what is left is looked at.
   const sending = new Sending(client, signal)
   const most = client.negotiated?.maximumQoS === 0 ? 0 : 1
@@ -72,13 +73,14 @@ async function clear(
   say(`${topics.size} removed`)
 }
 
-async function isAgreed(count: number): Promise<boolean> {
+async function isAgreed(count: number, signal: AbortSignal): Promise<boolean> {
   if (!isatty(0)) {
     say('standard input is no terminal to ask on: --yes removes them')
     return false
   }
   const answer = await ask(
     `Remove ${count === 1 ? 'this message' : `these ${count} messages`}? [y/N] `,
+    signal,
   )
   return /^y(es)?$/i.test(answer.trim())
 }

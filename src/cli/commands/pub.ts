@@ -82,10 +82,12 @@ async function publish(
   signal: AbortSignal,
 ): Promise<void> {
   const { rate, repeat = 1, lines } = values
+  const isFive = client.negotiated?.protocolVersion === 5
   const options: PublishOptions = {
     qos: values.qos,
     retain: values.retain === true,
-    ...propertiesOf(values, values.json ? 'application/json' : undefined),
+    // MQTT 3.1.1 has no properties; the check of the JSON holds all the same.
+    ...propertiesOf(values, isFive && values.json ? 'application/json' : undefined),
   }
   const sending = new Sending(client, signal)
   const progress = new ProgressLine()
@@ -105,7 +107,7 @@ async function publish(
   else sayReceipt(sending.last)
 }
 
-// Nobody receives it: the person may have mistyped the topic.
+// The topic may be mistyped.
 function sayReceipt(receipt: Receipt | undefined): void {
   if (receipt?.reasonCode === 0x10) say('the broker has no subscriber for this topic')
 }

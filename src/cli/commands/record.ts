@@ -1,7 +1,7 @@
 /**
  * `mqwire record` and `mqwire replay`: messages to a file of JSON lines, and back with their timing.
  */
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { open as openFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import type { Writable } from 'node:stream'
@@ -51,14 +51,18 @@ export function recordCommand(signal: AbortSignal): Command {
   return withConnection(withLimits(command))
     .addHelpText('after', recordExamples)
     .action(async (filter: string, file: string, values: RecordValues) => {
-      const output = await outputTo(file, values)
-      try {
-        const work = (client: Client): Promise<void> =>
-          record(client, filter, output, values, signal)
-        await withClient(values, signal, work, roomy.client)
-      } finally {
-        if (output !== process.stdout) await ended(output)
+      if (file !== '-' && !values.append && !values.force && existsSync(file))
+        throw misuse(`${file} exists; --append adds to it, --force writes over it`)
+      // Opened with the connection, so that a failed one leaves no empty file.
+      const work = async (client: Client): Promise<void> => {
+        const output = await outputTo(file, values)
+        try {
+          await record(client, filter, output, values, signal)
+        } finally {
+          if (output !== process.stdout) await ended(output)
+        }
       }
+      await withClient(values, signal, work, roomy.client)
     })
 }
 
@@ -67,11 +71,7 @@ async function outputTo(
   { append, force }: RecordValues,
 ): Promise<NodeJS.WritableStream & Writable> {
   if (file === '-') return process.stdout
-  const handle = await openFile(file, append ? 'a' : force ? 'w' : 'wx').catch((error) => {
-    if (error.code === 'EEXIST')
-      throw misuse(`${file} exists; --append adds to it, --force writes over it`)
-    throw error
-  })
+  const handle = await openFile(file, append ? 'a' : force ? 'w' : 'wx')
   return handle.createWriteStream({ highWaterMark: 1024 * 1024 })
 }
 
@@ -95,14 +95,7 @@ async function record(
   // It fails the write that met it.
   output.on('error', () => undefined)
   try {
-    const granting = client.subscribe(filter, {
-      qos: values.qos,
-      ...roomy.subscription,
-      ack: 'manual',
-      signal: limits.signal,
-      ...(client.negotiated?.protocolVersion === 5 && { retainAsPublished: true }),
-    })
-    const subscription = await limits.granted(granting)
+    const subscription = await limits.subscribe(client, filter, values.qos)
     say(`recording ${filter}`)
     const keep = async (batch: readonly Message[]): Promise<void> => {
       const time = new Date()
@@ -150,7 +143,7 @@ function speedOf(text: string): number {
 export function replayCommand(signal: AbortSignal): Command {
   const command = new Command('replay')
     .description('publish a recording')
-    .argument('<file>', 'file of record, sub --json or the dashboard; - is standard input')
+    .argument('<file>', 'file of record or sub --json; - is standard input')
     .addOption(option('--speed <factor>', 'so many times as fast, or max', speedOf, 1))
     .addOption(option('--topics <filter>', 'only these topics; may repeat', filters as never))
     .addOption(option('--prefix <text>', 'put before each topic', topic))

@@ -113,15 +113,15 @@ async function respond(
       if (limits.left <= 0) limits.end()
     }
   }
-  const responder = await client.respond(filter, answer, {
-    qos: values.qos,
-    concurrency,
-    onError: 'reject',
-    until: limits.signal,
-  })
-  for (const { error } of responder.granted) if (error !== undefined) throw error
-  say(`answering ${filter}`)
   try {
+    const responder = await client.respond(filter, answer, {
+      qos: values.qos,
+      concurrency,
+      onError: 'reject',
+      until: limits.signal,
+    })
+    for (const { error } of responder.granted) if (error !== undefined) throw error
+    say(`answering ${filter}`)
     await responder.done
   } finally {
     limits.stop()
@@ -151,6 +151,7 @@ function run(
       },
       stdio: ['pipe', 'pipe', 'inherit'],
       timeout,
+      killSignal: 'SIGKILL',
       signal,
     })
     const output: Uint8Array[] = []

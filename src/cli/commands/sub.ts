@@ -108,19 +108,10 @@ async function subscribe(
   try {
     if (values.retainedOnly) await readRetained(client, filters, values, limits, print)
     else {
-      const granting = client.subscribe(filters, {
-        qos: values.qos,
-        ...roomy.subscription,
-        // Acknowledged when written.
-        ack: 'manual',
-        signal: limits.signal,
-        ...(client.negotiated?.protocolVersion === 5 && {
-          retainAsPublished: true,
-          retainHandling: live ? 2 : 0,
-          noLocal: !local,
-        }),
+      const subscription = await limits.subscribe(client, filters, values.qos, {
+        retainHandling: live ? 2 : 0,
+        noLocal: !local,
       })
-      const subscription = await limits.granted(granting)
       for (const { error } of subscription.granted) if (error !== undefined) throw error
       if (values.untilSubscribed) return sayGranted(subscription)
       await limits.read(subscription, print, 'standard output')

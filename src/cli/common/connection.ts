@@ -8,7 +8,7 @@ import {
   type ClientOptions,
   connect,
   type EndpointOptions,
-  type MqttError,
+  exponential,
   printable,
   type QoS,
 } from 'mqwire'
@@ -150,8 +150,11 @@ export function endpointOf(values: ConnectionValues): EndpointOptions {
   }
 }
 
-/** The options of the client, with the password read. */
-export async function clientOptions(values: ConnectionValues): Promise<ClientOptions> {
+/** The options of the client, with the password read. @throws Ending */
+export async function clientOptions(
+  values: ConnectionValues,
+  signal: AbortSignal,
+): Promise<ClientOptions> {
   if (values.quiet) beQuiet()
   const { willTopic, willPayload, willQos, willRetain } = values
   if (willTopic === undefined && (willPayload ?? willQos ?? willRetain) !== undefined)
@@ -159,7 +162,7 @@ export async function clientOptions(values: ConnectionValues): Promise<ClientOpt
   const given = {
     clientId: values.clientId,
     username: values.username,
-    password: await passwordOf(values),
+    password: await passwordOf(values, signal),
     keepAlive: values.keepAlive,
     connectTimeout: values.connectTimeout,
     sessionExpiryInterval: values.sessionExpiry,
@@ -181,10 +184,13 @@ export async function clientOptions(values: ConnectionValues): Promise<ClientOpt
   }
 }
 
-async function passwordOf(values: ConnectionValues): Promise<string | undefined> {
+async function passwordOf(
+  values: ConnectionValues,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   const { password, passwordFile, askPassword } = values
   if (passwordFile !== undefined) return firstLine(readFileSync(passwordFile, 'utf8'))
-  if (askPassword) return ask('Password: ', true)
+  if (askPassword) return ask('Password: ', signal, true)
   if (password !== undefined && process.env['MQWIRE_PASSWORD'] !== password)
     say(
       'warning: --password is visible in the list of processes; --password-file or MQWIRE_PASSWORD is not',
@@ -208,12 +214,11 @@ export async function open(
   signal: AbortSignal,
   more: ClientOptions = {},
 ): Promise<Client> {
-  const options = await clientOptions(values)
+  const options = await clientOptions(values, signal)
   const client = await connect(endpointOf(values), { ...options, ...more, signal })
-  const lost = (error: MqttError | undefined): void => {
+  client.on('disconnect', ({ error }) => {
     if (error !== undefined) say(`connection lost: ${error.message}; connecting again`)
-  }
-  client.on('disconnect', ({ error }) => lost(error))
+  })
   client.on('connect', ({ endpoint }) => say(`connected again to ${printable(endpoint)}`))
   return client
 }
@@ -225,11 +230,11 @@ export function assertConnected(client: Client, signal: AbortSignal): void {
 }
 
 /**
- * For commands that send and end: a lost connection is tried so often, which takes half a minute at
- * most. With `--retry`, for ever.
+ * For commands that send and end: a lost connection is tried so often, which takes a quarter of
+ * a minute at most. With `--retry`, for ever.
  */
 export function finite({ retry }: ConnectionValues): ClientOptions {
-  return retry ? {} : { reconnect: { maxAttempts: 5 } }
+  return retry ? {} : { reconnect: { maxAttempts: 5, backoff: exponential({ max: 4000 }) } }
 }
 
 /** Runs a command on a connection, which is closed whatever happens. */

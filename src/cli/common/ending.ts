@@ -87,6 +87,9 @@ const refusals: Readonly<Record<number, string>> = {
   1: 'try --protocol 4',
 }
 
+/** Reasons of a DISCONNECT that refuse nothing: busy, shutting down, elsewhere. */
+const away = [0x89, 0x8b, 0x8d, 0x8e, 0x9c, 0x9d]
+
 /** The exit code and the line of whatever a command threw. */
 export function endOf(thrown: unknown): { readonly end: End; readonly text: string } {
   if (thrown instanceof Ending) return { end: thrown.end, text: thrown.message }
@@ -112,8 +115,9 @@ function ofClient(error: MqttError): { readonly end: End; readonly text: string 
   const way =
     (error.code === 'ERR_CONNECT_REFUSED' ? refusals[error.reasonCode ?? 0] : undefined) ??
     advice[error.code]
+  const isAway = error.code === 'ERR_SERVER_DISCONNECT' && away.includes(error.reasonCode ?? 0)
   return {
-    end: error.code === 'ERR_CLOSED' ? 'notConnected' : (ends[error.code] ?? 'usage'),
+    end: isAway || error.code === 'ERR_CLOSED' ? 'notConnected' : (ends[error.code] ?? 'usage'),
     text: `${error.message}${said}${way === undefined ? '' : `; ${way}`}`,
   }
 }

@@ -76,7 +76,7 @@ export function visible(text: string): string {
   return safe
 }
 
-/** Each first level has its colour, so that devices are told apart. */
+/** Topics with the same parent have one colour. */
 function topicColour(topic: string, colours: Colours): string {
   const all = [colours.cyan, colours.green, colours.yellow, colours.magenta, colours.blue]
   let hash = 0

@@ -2,7 +2,14 @@
  * When a command that receives ends: after so many messages, so long, or such a silence.
  */
 import type { Command } from 'commander'
-import { type Message, MqttError, type Subscription } from 'mqwire'
+import {
+  type Client,
+  type Message,
+  MqttError,
+  type QoS,
+  type SubscribeOptions,
+  type Subscription,
+} from 'mqwire'
 import { option } from './connection.js'
 import { Ending } from './ending.js'
 import { duration, whole } from './values.js'
@@ -74,10 +81,25 @@ export class Limits {
     return (this.#values.count ?? Number.POSITIVE_INFINITY) - this.received
   }
 
-  /** Waits for the grant. @throws Ending when the time is over before it */
-  async granted(pending: Promise<Subscription>): Promise<Subscription> {
+  /**
+   * Subscribes; `more` holds on MQTT 5.0 only. Messages are acknowledged by `read`.
+   * @throws Ending when the time is over before the grant
+   */
+  async subscribe(
+    client: Client,
+    filters: string | readonly string[],
+    qos: QoS,
+    more: Pick<SubscribeOptions, 'retainHandling' | 'noLocal'> = {},
+  ): Promise<Subscription> {
+    const options = client.negotiated?.protocolVersion === 5 && { retainAsPublished: true, ...more }
     try {
-      return await pending
+      return await client.subscribe(filters, {
+        qos,
+        ...roomy.subscription,
+        ack: 'manual',
+        signal: this.signal,
+        ...options,
+      })
     } catch (error) {
       if (!this.#over.signal.aborted) throw error
       throw new Ending('deadline', 'the broker did not answer the SUBSCRIBE in time')

@@ -1,6 +1,5 @@
 /**
- * A message as a line of JSON: what `sub --json` and `record` write, `replay` reads, and the
- * dashboard exports.
+ * A message as a line of JSON: what `sub --json` and `record` write and `replay` reads.
  *
  * A payload that is well-formed UTF-8 is text in `payload`, any other is in `base64`.
  */

@@ -50,7 +50,7 @@ export function say(text: string): void {
 }
 
 /** Asks on the terminal. @throws Ending without one */
-export async function ask(question: string, hidden = false): Promise<string> {
+export async function ask(question: string, signal: AbortSignal, hidden = false): Promise<string> {
   if (!isatty(0))
     throw misuse(`'${question.trim()}' cannot be asked: standard input is no terminal`)
   // The question is written by hand, because everything that the interface echoes is dropped.
@@ -61,7 +61,7 @@ export async function ask(question: string, hidden = false): Promise<string> {
   const lines = createInterface({ input: process.stdin, output, terminal: true })
   try {
     const answer = await Promise.race([
-      lines.question(''),
+      lines.question('', { signal }),
       once(lines, 'close').then(() => undefined),
     ])
     if (answer === undefined) throw new Ending('interrupted', 'nothing was answered')

@@ -12,6 +12,7 @@ import {
 } from '../common/connection.js'
 import { Ending } from '../common/ending.js'
 import { type Colours, coloursOf, ProgressLine, write } from '../common/terminal.js'
+import { topic } from '../common/values.js'
 import { type Finding, Findings, type Verdict } from './finding.js'
 import { lookAtHandshake } from './look.js'
 import { lookAtNetwork } from './network.js'
@@ -40,12 +41,7 @@ export function doctorCommand(signal: AbortSignal): Command {
     .argument('[url]', 'broker, as --url')
     .addOption(option('--probe', 'try each feature, on topics of its own'))
     .addOption(
-      option(
-        '--prefix <topic>',
-        'topics of --probe are below this one',
-        undefined,
-        'mqwire-doctor',
-      ),
+      option('--prefix <topic>', 'topics of --probe are below this one', topic, 'mqwire-doctor'),
     )
     .addOption(option('--json', 'print one JSON object'))
   return withConnection(command)
@@ -76,7 +72,7 @@ async function examine(values: DoctorValues, signal: AbortSignal): Promise<void>
     signal.throwIfAborted()
     if (!values.json) lines.push(write(lineOf(finding, colours)))
   })
-  const options = { ...(await clientOptions(values)), logger: null }
+  const options = { ...(await clientOptions(values, signal)), logger: null }
   // Refuses a URL or an option that is wrong, and connects to nothing.
   await new Client(endpoint, options).destroy()
   const timeout = values.connectTimeout ?? 10_000

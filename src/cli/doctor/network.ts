@@ -281,6 +281,9 @@ async function lookAtUpgrade(
   timeout: number,
 ): Promise<boolean> {
   const target = new URL(url.href.replace(/^ws/, 'http'))
+  // Credentials in the URL are those of CONNECT.
+  target.username = ''
+  target.password = ''
   const request = (target.protocol === 'https:' ? httpsRequest : httpRequest)(target, {
     headers: {
       ...headers,

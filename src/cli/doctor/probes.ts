@@ -19,6 +19,7 @@ import {
   type Subscription,
 } from 'mqwire'
 import type { Findings, Verdict } from './finding.js'
+import { leave } from './look.js'
 
 /** How a probe came out. */
 type Outcome = readonly [verdict: Verdict, seen: string, meaning?: string]
@@ -37,6 +38,8 @@ class World {
   readonly #prefix: string
   readonly #clients = new Set<Client>()
   readonly #retained = new Set<string>()
+  /** Identifiers whose sessions outlive their connections. */
+  readonly #kept = new Set<string>()
 
   constructor(
     endpoint: EndpointOptions,
@@ -72,6 +75,16 @@ class World {
     return client
   }
 
+  /** On 5.0, a session that lasts so many seconds; on 3.1.1, which has no expiry, none of it. */
+  lasting(seconds: number): Pick<ClientOptions, 'sessionExpiryInterval'> {
+    return this.negotiated.protocolVersion === 5 ? { sessionExpiryInterval: seconds } : {}
+  }
+
+  /** Ends the session of this identifier with the probe: on 3.1.1 it takes a clean connection. */
+  forget(clientId: string): void {
+    if (this.negotiated.protocolVersion < 5) this.#kept.add(clientId)
+  }
+
   async retain(client: Client, topic: string, payload: string, more: object = {}): Promise<void> {
     this.#retained.add(topic)
     await client.publish(topic, payload, { qos: this.qos(1), retain: true, ...more })
@@ -87,19 +100,17 @@ class World {
       const client = await this.dial()
       for (const topic of topics)
         await client.publish(topic, '', { qos: this.qos(1), retain: true })
-      await end(client)
-      this.#clients.clear()
+      await leave(client)
     }
-    await Promise.all(clients.map(end))
+    await Promise.all(clients.map(leave))
+    for (const clientId of this.#kept) await leave(await this.dial({ clientId }))
+    this.#kept.clear()
+    this.#clients.clear()
   }
 }
 
 function name(): string {
   return randomBytes(4).toString('hex')
-}
-
-async function end(client: Client): Promise<void> {
-  await client.disconnect({ sessionExpiryInterval: 0, timeout: 1000 }).catch(() => undefined)
 }
 
 /** The next message, or undefined after a while without one. */
@@ -132,22 +143,20 @@ export async function probe(
       if (!MqttError.is(error)) throw error
       findings.add(`try: ${check}`, 'differs', error.message)
     }
-    await world.tidy().catch(() => undefined)
+    await inTime(world.tidy(), signal).catch(() => signal.throwIfAborted())
   }
 }
 
-/** Milliseconds for one probe: a broker may answer nothing at all. */
+/** Milliseconds for one probe, and for what it leaves: a broker may answer nothing at all. */
 const most = 15_000
 
-async function inTime(running: Promise<Outcome>, signal: AbortSignal): Promise<Outcome> {
+async function inTime<T>(running: Promise<T>, signal: AbortSignal): Promise<T> {
   const over = new AbortController()
-  const either = AbortSignal.any([over.signal, signal])
-  const late = sleep(most, undefined, { signal: either }).then(
-    (): Outcome => ['differs', `no answer in ${most / 1000} s`],
+  const late = sleep(most, undefined, { signal: AbortSignal.any([over.signal, signal]) }).then(() =>
+    Promise.reject(new MqttError('ERR_TIMEOUT', `no answer in ${most / 1000} s`)),
   )
-  late.catch(() => undefined)
-  // What it waits for fails when its connections end.
-  running.catch(() => undefined)
+  // The slower one may still fail.
+  for (const each of [late, running]) each.catch(() => undefined)
   return Promise.race([running, late]).finally(() => over.abort())
 }
 
@@ -352,10 +361,11 @@ async function aliasesIn(world: World): Promise<Outcome> {
 async function resumed(world: World): Promise<Outcome> {
   const clientId = `doctor-${name()}`
   const topic = world.topic('resume')
-  const settings: ClientOptions = { clientId, cleanStart: false, sessionExpiryInterval: 60 }
+  const settings: ClientOptions = { clientId, cleanStart: false, ...world.lasting(60) }
+  world.forget(clientId)
   const first = await world.dial(settings)
   await first.subscribe(topic, { qos: world.qos(1), onExit: 'detach' })
-  await first.disconnect({ sessionExpiryInterval: 60 })
+  await first.disconnect(world.lasting(60))
   const client = await world.dial()
   await client.publish(topic, 'waiting', { qos: world.qos(1) })
   const again = await world.dial(settings)
@@ -401,7 +411,7 @@ async function will(world: World): Promise<Outcome> {
   const reader = await world.dial()
   const subscription = await reader.subscribe(topic, { qos: world.qos(1) })
   const client = await world.dial({
-    sessionExpiryInterval: 0,
+    ...world.lasting(0),
     will: { topic, payload: 'gone', qos: world.qos(1) },
   })
   await client.destroy()

@@ -118,6 +118,7 @@ class Screen {
     process.stdout.off('resize', this.#draw)
     process.stdin.setRawMode(false)
     process.stdin.pause()
+    process.stdout.off('resize', this.#draw)
     process.off('exit', this.#restore)
     this.#restore()
   }

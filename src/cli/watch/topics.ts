@@ -9,6 +9,8 @@ const mostNodes = 100_000
 const mostBytes = 512
 const mostNumbers = 16
 
+const decoder = new TextDecoder()
+
 /** What was last seen on a topic. */
 export interface Value {
   readonly bytes: Uint8Array
@@ -83,8 +85,7 @@ export class Topics {
       each.count += 1
     node.before = node.last
     node.last = { ...value, bytes: value.bytes.slice(0, mostBytes) }
-    const number =
-      value.size < 32 ? Number(new TextDecoder().decode(value.bytes) || 'none') : Number.NaN
+    const number = value.size < 32 ? Number(decoder.decode(value.bytes) || 'none') : Number.NaN
     if (Number.isFinite(number)) node.numbers.push(number)
     if (node.numbers.length > mostNumbers) node.numbers.shift()
   }
