@@ -491,21 +491,19 @@ function itself(this: Core): Core {
 }
 
 /** Own and enumerable, so that consoles show them. The same functions for all clients. */
-const shown: PropertyDescriptorMap & ThisType<Inside> = {
-  state: {
+const shown = {
+  state: shownAs(({ states }) => states.current),
+  clientId: shownAs(({ clientId }) => clientId),
+}
+
+function shownAs(read: (core: Core) => string): PropertyDescriptor & ThisType<Inside> {
+  return {
     get() {
-      return this[inside]().states.current
+      return read(this[inside]())
     },
     enumerable: true,
     configurable: true,
-  },
-  clientId: {
-    get() {
-      return this[inside]().clientId
-    },
-    enumerable: true,
-    configurable: true,
-  },
+  }
 }
 
 function assertOpen(states: Core['states'], over: boolean): void {

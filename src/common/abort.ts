@@ -59,7 +59,7 @@ function watch(signal: AbortSignal): Watch {
 export class Abort {
   aborted = false
   reason: MqttError | undefined
-  #listeners: readonly (() => void)[] = []
+  readonly #listeners = new Set<() => void>()
   #controller: AbortController | undefined
 
   get signal(): AbortSignal {
@@ -92,11 +92,11 @@ export class Abort {
   }
 
   addEventListener(_type: 'abort', listener: () => void): void {
-    this.#listeners = [...this.#listeners, listener]
+    this.#listeners.add(listener)
   }
 
   removeEventListener(_type: 'abort', listener: () => void): void {
-    this.#listeners = this.#listeners.filter((each) => each !== listener)
+    this.#listeners.delete(listener)
   }
 }
 
@@ -148,16 +148,8 @@ export function within<T>(
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = onAbort(signal, () => reject(aborted(signal, outcome)))
-    promise.then(
-      (value) => {
-        stop()
-        resolve(value)
-      },
-      (error: unknown) => {
-        stop()
-        reject(error)
-      },
-    )
+    promise.then(stop, stop)
+    promise.then(resolve, reject)
   })
 }
 

@@ -305,29 +305,14 @@ export const userProperties: Parser<[string, string][]> = (value, path) =>
 /**
  * An object with only known fields; undefined counts as an empty object. Unknown fields are
  * refused; undefined ones count as absent. `example` and `callback` are hints for errors when
- * something else, or a function, is given.
+ * something else, or a function, is given. In a `sparse` result only given fields are own
+ * properties; its prototype has the defaults, which many results then share.
  */
 export function object<T extends object>(
   schema: Schema<T>,
   example = '',
   callback = 'await the promise',
-): Options<T> {
-  return parserOf(schema, false, example, callback)
-}
-
-/**
- * The same, but only given fields are own properties of a result; its prototype has the defaults,
- * which many results then share.
- */
-export function sparseObject<T extends object>(schema: Schema<T>): Options<T> {
-  return parserOf(schema, true, '', 'await the promise')
-}
-
-function parserOf<T extends object>(
-  schema: Schema<T>,
-  sparse: boolean,
-  example: string,
-  callback: string,
+  sparse = false,
 ): Options<T> {
   const names = Object.keys(schema) as (keyof T & string)[]
   // What each parser gives for undefined.

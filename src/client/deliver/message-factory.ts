@@ -11,12 +11,14 @@ import { BorrowedMessage, type DeliveredMessage, OwnedMessage } from './message.
 import type { ReadRoute } from './recipients.js'
 import type { Settler } from './shared-outcome.js'
 
+const noSettler: Settler = { settle: () => false, id: undefined }
+
 /** Creates the messages of one client. */
 export class MessageFactory {
   /** Kept so that the code compiled for messages stays while there are none. */
   static readonly examples = [
-    new OwnedMessage(0, { settle: () => false, id: undefined }, false),
-    new BorrowedMessage(0, { settle: () => false, id: undefined }, true),
+    new OwnedMessage(0, noSettler, false),
+    new BorrowedMessage(0, noSettler, true),
   ] as const
   /** Receives the outcomes of the messages. */
   settler: Settler

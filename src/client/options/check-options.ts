@@ -24,8 +24,8 @@ import {
   type Parsed,
   type Parser,
   quoted,
+  type Schema,
   settingsIn,
-  sparseObject,
   string,
   text,
   that,
@@ -420,7 +420,7 @@ const store: Parser<Store> = (value, path) => {
   )
 }
 
-const config = sparseObject<Given>({
+const options: Schema<Given> = {
   ...fiveOnly,
   ...connectOptions,
   clientId: withDefault(string, ''),
@@ -463,7 +463,8 @@ const config = sparseObject<Given>({
   scanner: optional(scannerOption),
   stats: withDefault(boolean, false),
   resubscribe: withDefault(oneOf('when-lost', 'always'), 'when-lost'),
-})
+}
+const config = object(options, '', undefined, true)
 
 // The values of all options where nothing is given: the prototype of all others, so that each client
 // keeps only what differs.
