@@ -5,6 +5,7 @@
 
 import type { Filters, Message, SubscribeOptions, Subscriber } from '../client/options/index.js'
 import { onAbort } from '../common/abort.js'
+import { quoted } from '../common/schema.js'
 import { MqttError } from '../errors.js'
 import { wholeNumber } from './refuse.js'
 
@@ -24,8 +25,9 @@ const mostBytes = 32 * 1024 * 1024
 
 /**
  * Subscribes, yields the retained messages of the server, and ends. Live messages are skipped. Most
- * servers send retained messages right after the grant; raise `quiet` for slower ones.
- * @throws MqttError ERR_DROPPED when some did not fit `buffer` (default 1,000,000) or `bufferBytes`
+ * servers send retained messages right after the grant; raise `quiet` for slower ones. When the
+ * server refuses one filter of several, the error of that one comes after the messages of the others.
+ * @throws MqttError ERR_SUBSCRIBE_REFUSED, ERR_DROPPED when some did not fit `buffer` (default 1,000,000) or `bufferBytes`
  * (default 32 MiB), ERR_CONNECTION_LOST when the connection was lost and some may be missing;
  * ERR_INVALID_OPTION; as `subscribe` of the client
  */
@@ -65,10 +67,16 @@ export async function* retained(
           return silence(error)
         })
       if (failure !== undefined) throw failure
-      if (message === undefined || (!message.retain && performance.now() >= until)) return
+      if (message === undefined || (!message.retain && performance.now() >= until)) break
       if (!message.retain) continue
       yield message
       until = performance.now() + quiet
+    }
+    for (const { filter, error } of subscription.granted) {
+      if (error === undefined) continue
+      const { code, message, reasonCode, reasonName, fault } = error
+      const details = { reasonCode, reasonName, fault, cause: error }
+      throw new MqttError(code, `${message}: ${quoted(filter)}`, details)
     }
   } finally {
     stop()

@@ -1,5 +1,5 @@
 /** The commands as they are packed, against the broker in memory: what they print, and how they end. */
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
@@ -110,6 +110,54 @@ describe('sub', () => {
     expect((await sub.ended).out).toBe('level {"level":7}\nlevel x (no number)\nother x\n')
   })
 
+  it('prints decoded values that are not JSON, and says which cannot be printed', async () => {
+    const contract = fileOf('values.mjs')
+    const values = `{
+      big: () => ({ n: 10n ** 20n, bytes: new Uint8Array([1, 2]), map: new Map([['k', 1]]) }),
+      circle: () => { const value = {}; value.value = value; return value },
+      nothing: () => undefined,
+    }`
+    const text = `const values = ${values}
+      const channel = { kind: 'channel', topic: { match: () => ({}) }, codec: { decode: (bytes) => values[Buffer.from(bytes)]() } }
+      export { channel }`
+    await writeFile(contract, text)
+    const sub = (...more: string[]) =>
+      start(['sub', ...url, '-n', '3', '--contract', contract, ...more, 'v'])
+    const [plain, json] = [sub(), sub('--json')]
+    await expect.poll(() => broker.sessions.size).toBe(2)
+    await subscribed('v')
+    await expect
+      .poll(() => [...broker.sessions.values()].every((each) => each.subscriptions.length === 1))
+      .toBe(true)
+    for (const payload of ['big', 'circle', 'nothing']) broker.publish({ topic: 'v', payload })
+    const lines = (await plain.ended).out.split('\n')
+    expect(lines[0]).toBe('v {"n":"100000000000000000000","bytes":"AQI=","map":{"k":1}}')
+    expect(lines[1]).toContain('v circle (')
+    expect(lines[1]).toContain('circular')
+    expect(lines[2]).toBe('v null')
+    const records = (await json.ended).out.trim().split('\n')
+    expect(records.map((line) => Object.keys(JSON.parse(line).decoded))).toEqual([
+      ['channel', 'value'],
+      ['channel', 'problem'],
+      ['channel', 'value'],
+    ])
+  })
+
+  it('one refused filter among good ones is named, after what the others have', async () => {
+    await broker.close()
+    await serve({ authorizeSubscribe: (_client, { filter }) => filter !== 'secret/#' })
+    broker.publish({ topic: 'a/1', payload: 'x', retain: true })
+    const ends = await Promise.all([
+      mqwire(['sub', ...url, '--retained-only', '--quiet-for', '300ms', 'a/#', 'secret/#']),
+      mqwire(['clear', ...url, '--yes', '--quiet-for', '300ms', 'a/#', 'secret/#']),
+    ])
+    for (const { code, out, err } of ends) {
+      expect({ code, out }).toEqual({ code: 3, out: expect.stringContaining('a/1') })
+      expect(err).toContain('secret/#')
+    }
+    expect(broker.retained.size).toBe(1)
+  })
+
   it.each([0, 1] as const)('loses nothing at QoS %i where its reader is slow', async (qos) => {
     const count = 20_000
     await broker.close()
@@ -217,6 +265,55 @@ describe('request and respond', () => {
     responder.child.kill('SIGINT')
     expect((await responder.ended).code).toBe(130)
   })
+
+  it('what a program has started neither holds the answer nor outlives its time', async () => {
+    const [held, file] = [fileOf('held'), fileOf('outlived')]
+    const responder = start([
+      'respond',
+      ...url,
+      'shell',
+      '--timeout',
+      '1s',
+      '--exec',
+      'sh',
+      '--',
+      '-c',
+      `read -r line
+      if [ "$line" = hold ]; then sleep 20 & echo $! > '${held}'; echo held; fi
+      if [ "$line" = late ]; then (sleep 2; echo > '${file}') & wait; fi
+      if [ "$line" = much ]; then head -c 17000000 /dev/zero; fi`,
+    ])
+    await responder.said('answering shell')
+    const ask = (payload: string) =>
+      mqwire(['request', ...url, 'shell', `${payload}\n`, '--timeout', '5s'])
+    const [answer, late, much] = await Promise.all([ask('hold'), ask('late'), ask('much')])
+    expect(answer).toMatchObject({ code: 0, out: 'held\n' })
+    expect([late.code, much.code]).toEqual([3, 3])
+    expect(late.err).toContain('1 s')
+    expect(much.err).toContain('16 MiB')
+    process.kill(Number(await readFile(held, 'utf8')))
+    responder.child.kill('SIGINT')
+    await responder.ended
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    expect(existsSync(file)).toBe(false)
+  })
+
+  it('a time limit ends the programs that run; a caller learns no path of this machine', async () => {
+    const timed = start(['respond', ...url, 'slow', '--for', '1s', '--exec', 'sleep', '--', '20'])
+    const absent = start(['respond', ...url, 'absent', '--exec', '/not/there'])
+    await Promise.all([timed.said('answering'), absent.said('answering')])
+    const [slow, none] = await Promise.all([
+      mqwire(['request', ...url, 'slow', '', '--timeout', '5s']),
+      mqwire(['request', ...url, 'absent', '', '--timeout', '5s']),
+    ])
+    expect(slow.code).toBe(3)
+    expect((await timed.ended).code).toBe(0)
+    expect(none.code).toBe(3)
+    expect(none.err).not.toContain('/not/there')
+    await absent.said('/not/there')
+    absent.child.kill('SIGINT')
+    await absent.ended
+  })
 })
 
 describe('clear', () => {
@@ -235,6 +332,61 @@ describe('clear', () => {
       out: '',
       err: 'nothing is retained there\n',
     })
+  })
+})
+
+describe('on a terminal', () => {
+  /** Runs it on a terminal of its own, and types when a text stands there. */
+  const typed = (args: readonly string[], when: string, keys: string): Promise<[number, string]> =>
+    new Promise((resolve) => {
+      const line = [bin, ...args].map((arg) => `'${arg}'`).join(' ')
+      const child = spawn('script', ['-qec', line, '/dev/null'], {
+        env: { ...process.env, TERM: 'xterm' },
+      })
+      let screen = ''
+      let isTyped = false
+      child.stdout.on('data', (chunk: Uint8Array) => {
+        screen += Buffer.from(chunk)
+        if (isTyped || !screen.includes(when)) return
+        isTyped = true
+        // The answer is read once the question stands.
+        setTimeout(() => child.stdin.write(keys), 200)
+      })
+      child.on('close', (code) => resolve([code ?? -1, screen]))
+    })
+
+  it.each([
+    ['y\r', 0, 0],
+    ['n\r', 1, 1],
+    ['\u0003', 130, 1],
+    ['\u0004', 130, 1],
+  ])('clear asks visibly; %j ends with %i', async (keys, code, left) => {
+    broker.publish({ topic: 'a/1', payload: 'x', retain: true })
+    const [ended, screen] = await typed(
+      ['clear', ...url, '--quiet-for', '300ms', 'a/#'],
+      'Remove this message? [y/N] ',
+      keys,
+    )
+    expect(ended).toBe(code)
+    // Drawn at the left edge, and not erased afterwards.
+    const drawn = screen.slice(screen.lastIndexOf('Remove this message?'))
+    expect(drawn.split('\r', 1)[0]).not.toContain('\u001b[0J')
+    expect(broker.retained.size).toBe(left)
+  })
+
+  it('a password is asked without an echo', async () => {
+    await broker.close()
+    const seen: string[] = []
+    await serve({
+      authenticate: ({ password }) => {
+        seen.push(Buffer.from(password ?? []).toString())
+        return true
+      },
+    })
+    const args = ['pub', ...url, '--username', 'u', '--ask-password', 'a', 'x']
+    const [code, screen] = await typed(args, 'Password: ', 'geheim\r')
+    expect([code, seen]).toEqual([0, ['geheim']])
+    expect(screen).not.toContain('geheim')
   })
 })
 
@@ -313,6 +465,24 @@ describe('record and replay', () => {
     const replay = await mqwire(['replay', ...url, file])
     expect(replay.code).toBe(1)
     expect(replay.err).toContain('wrong.jsonl:2: time must be')
+  })
+
+  it('properties do not fit MQTT 3.1.1, and can be left out', async () => {
+    const file = fileOf('properties.jsonl')
+    const record = { time: '2026-01-01T00:00:00Z', topic: 'a', qos: 1, payload: 'x' }
+    await writeFile(
+      file,
+      `${JSON.stringify(record)}\n${JSON.stringify({ ...record, properties: { contentType: 't' } })}\n`,
+    )
+    const replay = (...more: string[]) =>
+      mqwire(['replay', ...url, '--protocol', '4', file, ...more])
+    const refused = await replay()
+    expect(refused.code).toBe(1)
+    expect(refused.err).toContain('properties.jsonl:2: ')
+    expect(refused.err).toContain('--no-properties')
+    expect(refused.err).toContain('1 message published')
+    expect((await replay('--no-properties')).code).toBe(0)
+    expect(broker.accepted).toHaveLength(3)
   })
 })
 
@@ -456,6 +626,35 @@ describe('where something stands still or is full', () => {
     expect(existsSync(file)).toBe(false)
   })
 
+  it('a refused filter leaves the file as it was', async () => {
+    await broker.close()
+    await serve({ authorizeSubscribe: () => 0x87 })
+    const [old, none] = [fileOf('old.jsonl'), fileOf('never.jsonl')]
+    await writeFile(old, 'kept\n')
+    expect((await mqwire(['record', ...url, 'a', old, '--force'])).code).toBe(3)
+    expect(await readFile(old, 'utf8')).toBe('kept\n')
+    expect((await mqwire(['record', ...url, 'a', none])).code).toBe(3)
+    expect(existsSync(none)).toBe(false)
+  })
+
+  it.each([
+    ['await new Promise(() => {})', 'never ends'],
+    ['throw null', 'null'],
+    ["throw new Error('of the module')", 'of the module'],
+  ])('a module that is %j is named', async (text, problem) => {
+    const file = fileOf(`module-${problem.replaceAll(' ', '-')}.mjs`)
+    await writeFile(file, text)
+    const ends = await Promise.all([
+      mqwire(['broker', '--port', '0', '--hooks', file]),
+      mqwire(['sub', ...url, '--contract', file, 'a']),
+    ])
+    for (const { code, err } of ends) {
+      expect(code).toBe(1)
+      expect(err).toContain(file)
+      expect(err).toContain(problem)
+    }
+  })
+
   it('a broker that goes away is not a refusal', async () => {
     const running = start(['bench', 'fan-out', ...url, '--subscribers', '2', '-d', '20s'])
     await expect.poll(() => broker.accepted.length).toBeGreaterThan(1)
@@ -500,6 +699,33 @@ describe('bench', () => {
     expect(JSON.parse(connecting.out)).toMatchObject({ expected: 0, lost: 0 })
   })
 
+  it('leaves no session and no will behind', async () => {
+    const will = ['--will-topic', 'gone', '--will-payload', 'x', '--session-expiry', '300']
+    const load = ['--publishers', '2', '--subscribers', '2', '--rate', '20', '-d', '300ms']
+    expect((await bench('stress', ...load, ...will)).code).toBe(0)
+    await expect.poll(() => broker.sessions.size).toBe(0)
+    expect(broker.accepted.filter(({ topic }) => topic === 'gone')).toEqual([])
+  })
+
+  it('names the first error of publishing, and an earlier result that is of another load', async () => {
+    const file = fileOf('other.json')
+    const load = ['--publishers', '2', '--subscribers', '2', '--rate', '20', '-d', '300ms']
+    expect((await bench('stress', ...load, '--out', file)).out).toContain('for 0.3 s')
+    const other = await bench('fan-out', ...load, '--compare', file)
+    expect(other.code).toBe(1)
+    expect(other.err).toContain('stress')
+    const larger = await bench('stress', ...load, '--size', '999', '--compare', file)
+    expect(larger.out).toContain('size 256, not 999')
+    const unwritable = await bench('stress', ...load, '--out', '/not/there/x.json')
+    expect(unwritable).toMatchObject({ code: 1, out: '' })
+    await broker.close()
+    await serve({ authorizePublish: () => 0x87 })
+    const refused = await bench('stress', ...load, '-q', '1')
+    expect(refused.code).toBe(3)
+    expect(refused.err).toMatch(/not authorized/i)
+    expect(refused.out).toMatch(/latency in ms +–\n/)
+  })
+
   it('says what was lost', async () => {
     await broker.close()
     let count = 0
@@ -530,6 +756,10 @@ describe('exit codes', () => {
     ['a code that is wrong', ['sub', '--format', '%k', 'a'], '%k'],
     ['a file that is not there', ['pub', 'a', '--file', '/not/there'], 'ENOENT'],
     ['too many payloads', ['pub', 'a', 'x', '--lines'], 'exclude'],
+    ['two ways to print', ['sub', '--raw', '--format', '%p', 'a'], '--raw'],
+    ['a contract that is not printed', ['sub', '--raw', '--contract', 'x.js', 'a'], '--contract'],
+    ['half of a client certificate', ['sub', '--cert', bin, 'a'], '--key'],
+    ['an option of another name', ['sub', '--no-clean-start', 'a'], '--client-id'],
   ])('1 for %s', async (_what, [command = '', ...args], text) => {
     const { code, out, err } = await mqwire([command, ...(command === 'sbu' ? [] : url), ...args])
     expect({ code, out }).toEqual({ code: 1, out: '' })

@@ -1,10 +1,12 @@
 /**
  * `mqwire bench`: puts a load on a broker, in an open loop, and counts what arrives.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
+import type { ClientOptions } from 'mqwire'
 import {
   type ConnectionValues,
   clientOptions,
@@ -169,11 +171,14 @@ async function run(
   values: BenchValues,
   signal: AbortSignal,
 ): Promise<void> {
-  const before = values.compare === undefined ? undefined : readResult(values.compare)
+  const before = values.compare === undefined ? undefined : readResult(values.compare, name)
+  for (const file of [values.out, values.html]) if (file !== undefined) assertWritable(file)
   const plan = planOf(scenario, values, name)
   const options = await clientOptions(values, signal)
-  // Functions do not pass between threads, and each client needs an identifier of its own.
-  const { logger: _logger, on: _on, clientId: _id, ...plain } = options
+  // Functions do not pass between threads, each client needs an identifier of its own, and nothing
+  // is to stay on the broker.
+  const { logger: _logger, on: _on, clientId: _id, will: _will, ...rest } = options
+  const plain = { ...rest, cleanStart: true, sessionExpiryInterval: endsAtOnce(options) }
   const clients = plan.publishers + plan.subscribers
   const parts = values.workers ?? Math.min(availableParallelism(), Math.ceil(clients / 500))
   const threads = new Threads(plan, parts, { endpoint: endpointOf(values), options: plain })
@@ -218,8 +223,12 @@ async function run(
       cpu: process.cpuUsage(cpu),
     })
     await output(result, before, values)
+    const { problem } = threads
+    const why = problem === undefined ? '' : `; ${result.failed} publishes failed: ${problem.text}`
+    if (problem !== undefined && result.sent === 0)
+      throw new Ending(problem.end, `nothing was published${why}`)
     if (result.lost > 0 || result.dropped > 0)
-      throw new Ending('lost', `${result.lost} messages did not arrive`)
+      throw new Ending('lost', `${result.lost} messages did not arrive${why}`)
   } finally {
     await threads.end()
   }
@@ -262,10 +271,21 @@ async function settled(threads: Threads, expected: number, signal: AbortSignal):
   }
 }
 
-function readResult(file: string): Result {
+// MQTT 3.1.1 has no expiry: a session that starts clean ends with its connection.
+function endsAtOnce({ protocolVersion }: ClientOptions): 0 | undefined {
+  return protocolVersion === 4 ? undefined : 0
+}
+
+function assertWritable(file: string): void {
+  accessSync(existsSync(file) ? file : path.dirname(path.resolve(file)), constants.W_OK)
+}
+
+function readResult(file: string, name: string): Result {
   const result = JSON.parse(readFileSync(file, 'utf8')) as Result
   if (typeof result?.scenario !== 'string' || typeof result.latency?.p50 !== 'number')
     throw misuse(`${file} is no result of mqwire bench`)
+  if (result.scenario !== name)
+    throw misuse(`${file} is a result of bench ${result.scenario}, not of ${name}`)
   return result
 }
 

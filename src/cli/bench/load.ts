@@ -30,7 +30,7 @@ export interface Dial {
   readonly options: ClientOptions
 }
 
-/** The clients of one part; they end with its thread. */
+/** The clients of one part. */
 export class Load {
   readonly sums: Sums = noSums()
   /** Microseconds from dialling to CONNACK. */
@@ -43,6 +43,9 @@ export class Load {
   readonly #signal: AbortSignal
   /** What ended a connection. */
   failure: unknown
+  /** The first error of a publish. */
+  problem: unknown
+  readonly #clients: Client[] = []
 
   constructor(plan: Plan, part: number, parts: number, dial: Dial, signal: AbortSignal) {
     this.#plan = plan
@@ -79,6 +82,7 @@ export class Load {
       signal: this.#signal,
     })
     this.connects.record(Math.max(1, microseconds() - start))
+    this.#clients.push(client)
     client.closed.then((error) => {
       this.failure ??= error
     })
@@ -129,6 +133,11 @@ export class Load {
     }
   }
 
+  /** Disconnects all clients. */
+  async close(): Promise<void> {
+    await Promise.all(this.#clients.map((client) => client.disconnect({ timeout: 1000 })))
+  }
+
   #send(sender: Sender, due: number): void {
     const payload = Buffer.alloc(Math.max(stampSize, this.#plan.size))
     stamp(payload, sender.publisher, sender.next, due)
@@ -139,9 +148,10 @@ export class Load {
         sender.pending -= 1
         this.sums.sent += 1
       },
-      () => {
+      (error: unknown) => {
         sender.pending -= 1
         this.sums.failed += 1
+        this.problem ??= error
       },
     )
   }

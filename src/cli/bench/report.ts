@@ -111,15 +111,18 @@ export function resultOf({
 const number = (value: number, digits = 0): string =>
   value.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: digits })
 const shown = ({ p50, p90, p99, p999, max }: Percentiles): string =>
-  [
-    ['p50', p50],
-    ['p90', p90],
-    ['p99', p99],
-    ['p99.9', p999],
-    ['max', max],
-  ]
-    .map(([name, value]) => `${name} ${number(value as number, 1)}`)
-    .join(', ')
+  // The clock has microseconds, so what was measured is not 0.
+  max === 0
+    ? '–'
+    : [
+        ['p50', p50],
+        ['p90', p90],
+        ['p99', p99],
+        ['p99.9', p999],
+        ['max', max],
+      ]
+        .map(([name, value]) => `${name} ${number(value as number, 1)}`)
+        .join(', ')
 
 /** The lines of a result: what it is, and the value. */
 function rowsOf(result: Result): (readonly [name: string, value: string])[] {
@@ -138,7 +141,7 @@ function rowsOf(result: Result): (readonly [name: string, value: string])[] {
   return [
     [
       'load',
-      `${clients}; ${number(plan.rate, 2)} messages/s each, ${number(plan.size)} B at QoS ${plan.qos} for ${number(plan.duration / 1000)} s`,
+      `${clients}; ${number(plan.rate, 2)} messages/s each, ${number(plan.size)} B at QoS ${plan.qos} for ${plan.duration / 1000} s`,
     ],
     ...connecting,
     [
@@ -182,7 +185,16 @@ export function comparison(result: Result, before: Result): string {
     const [now, then] = [of(result), of(before)]
     return `${name.padEnd(14)}  ${then > 0 ? `${number(now / then, 2)} ×` : '–'}  (${number(then, 1)} → ${number(now, 1)})\n`
   })
-  return `\nbeside the earlier result:\n${lines.join('')}`
+  return `\nbeside the earlier result${differences(result.plan, before.plan)}:\n${lines.join('')}`
+}
+
+/** In what an earlier load differs, except for its topics. */
+function differences(now: Plan, then: Plan): string {
+  const names = (Object.keys(now) as (keyof Plan)[]).filter(
+    (name) => name !== 'prefix' && now[name] !== then?.[name],
+  )
+  const found = names.map((name) => `${name} ${then?.[name]}, not ${now[name]}`)
+  return found.length === 0 ? '' : ` (another load: ${found.join('; ')})`
 }
 
 const escaped = (text: string): string =>

@@ -3,6 +3,7 @@
  */
 import { once } from 'node:events'
 import type { RecordableHistogram } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isMainThread, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
 import { Ending, endOf } from '../common/ending.js'
 import { noSums, type Sums } from './ledger.js'
@@ -24,7 +25,15 @@ interface Report {
   readonly connects: RecordableHistogram
   /** Why it ended, and what that means for the exit code. */
   readonly failure: ReturnType<typeof endOf> | undefined
+  /** The first error of a publish. */
+  readonly problem: ReturnType<typeof endOf> | undefined
 }
+
+/** Ends a thread, in place of a start. */
+const over = -1
+
+/** Milliseconds for the clients of a thread to disconnect. */
+const patience = 2000
 
 /** Milliseconds between two reports. */
 const reporting = 500
@@ -45,15 +54,22 @@ export async function runPart(port = parentPort as MessagePort): Promise<void> {
       sums,
       connects,
       failure: failure === undefined ? undefined : endOf(failure),
+      problem: load.problem === undefined ? undefined : endOf(load.problem),
     } satisfies Report)
   const enter = (next: Report['state']): void => {
     state = next
     report()
   }
+  port.on('message', (value: number) => {
+    if (value !== over) return
+    end.abort()
+    load.close().finally(() => process.exit())
+  })
   try {
     await load.open()
     enter('open')
     const [start] = (await once(port, 'message')) as [number]
+    if (start === over) return
     enter('running')
     setInterval(() => report(), reporting)
     await load.publish(start)
@@ -120,7 +136,17 @@ export class Threads {
     return all
   }
 
+  /** The first error of a publish. */
+  get problem(): ReturnType<typeof endOf> | undefined {
+    return this.#reports.find((report) => report?.problem !== undefined)?.problem
+  }
+
   async end(): Promise<void> {
+    const ended = Promise.all(this.#workers.map((worker) => once(worker, 'exit')))
+    this.post(over)
+    const enough = new AbortController()
+    await Promise.race([ended, sleep(patience, undefined, enough).catch(() => undefined)])
+    enough.abort()
     await Promise.all(this.#workers.map((worker) => worker.terminate()))
   }
 }

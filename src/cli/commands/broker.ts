@@ -3,13 +3,12 @@
  */
 import { once } from 'node:events'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
-import path from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { Command } from 'commander'
 import { printable } from 'mqwire'
 import type { MemoryBroker, MemoryBrokerOptions } from 'mqwire/testing'
 import { option } from '../common/connection.js'
 import { misuse } from '../common/ending.js'
+import { moduleAt } from '../common/module.js'
 import { parseRecord, recordOf } from '../common/records.js'
 import { beQuiet, say, write } from '../common/terminal.js'
 import { file, whole } from '../common/values.js'
@@ -94,12 +93,10 @@ async function serve(values: BrokerValues, signal: AbortSignal): Promise<void> {
 }
 
 async function optionsIn(hooks: string): Promise<MemoryBrokerOptions> {
-  const module = (await import(pathToFileURL(path.resolve(hooks)).href)) as {
-    readonly default?: MemoryBrokerOptions
-  }
-  if (typeof module.default !== 'object' || module.default === null)
+  const { default: options } = await moduleAt(hooks)
+  if (typeof options !== 'object' || options === null)
     throw misuse(`${hooks} has no default export with options of MemoryBroker`)
-  return module.default
+  return options
 }
 
 /** The retained messages of a broker, in a file. */

@@ -53,15 +53,7 @@ export function recordCommand(signal: AbortSignal): Command {
     .action(async (filter: string, file: string, values: RecordValues) => {
       if (file !== '-' && !values.append && !values.force && existsSync(file))
         throw misuse(`${file} exists; --append adds to it, --force writes over it`)
-      // Opened with the connection, so that a failed one leaves no empty file.
-      const work = async (client: Client): Promise<void> => {
-        const output = await outputTo(file, values)
-        try {
-          await record(client, filter, output, values, signal)
-        } finally {
-          if (output !== process.stdout) await ended(output)
-        }
-      }
+      const work = (client: Client): Promise<void> => record(client, filter, file, values, signal)
       await withClient(values, signal, work, roomy.client)
     })
 }
@@ -86,16 +78,18 @@ function ended(output: Writable): Promise<void> {
 async function record(
   client: Client,
   filter: string,
-  output: Writable,
+  file: string,
   values: RecordValues,
   signal: AbortSignal,
 ): Promise<void> {
   const limits = new Limits(values, signal)
   const progress = new ProgressLine()
-  // It fails the write that met it.
-  output.on('error', () => undefined)
   try {
     const subscription = await limits.subscribe(client, filter, values.qos)
+    // Not before the grant, so that a refusal leaves no empty file, and the old one as it is.
+    const output = await outputTo(file, values)
+    // It fails the write that met it.
+    output.on('error', () => undefined)
     say(`recording ${filter}`)
     const keep = async (batch: readonly Message[]): Promise<void> => {
       const time = new Date()
@@ -104,12 +98,16 @@ async function record(
       limits.received += batch.length
       progress.show(() => `${limits.received} recorded`)
     }
-    await limits.read(subscription, keep, 'the file')
-    assertConnected(client, signal)
+    try {
+      await limits.read(subscription, keep, 'the file')
+      assertConnected(client, signal)
+    } finally {
+      progress.clear()
+      say(counted(limits.received, 'recorded'))
+      if (output !== process.stdout) await ended(output)
+    }
   } finally {
     limits.stop()
-    progress.clear()
-    say(`${limits.received} messages recorded`)
   }
   limits.conclude()
 }
@@ -122,6 +120,7 @@ interface ReplayValues extends ConnectionValues {
   readonly loop?: number | true
   readonly qos?: QoS
   readonly retain: boolean
+  readonly properties: boolean
 }
 
 const replayExamples = `
@@ -163,6 +162,9 @@ export function replayCommand(signal: AbortSignal): Command {
     )
     .addOption(option('-q, --qos <qos>', 'QoS (default: as recorded)', qos))
     .addOption(option('--no-retain', 'retain nothing'))
+    .addOption(
+      option('--no-properties', 'leave out the properties, which MQTT 3.1.1 does not have'),
+    )
   return withConnection(command)
     .addHelpText('after', replayExamples)
     .action((file: string, values: ReplayValues) => {
@@ -183,11 +185,12 @@ async function replay(
   const { loop = 1 } = values
   const sending = new Sending(client, signal)
   const progress = new ProgressLine()
+  const isFive = client.negotiated?.protocolVersion === 5
   let count = 0
   try {
     for (let left = loop === true ? Number.POSITIVE_INFINITY : loop; left > 0; left--) {
       const before = count
-      for await (const _ of play(file, values, sending, signal)) {
+      for await (const _ of play(file, values, isFive, sending, signal)) {
         count += 1
         progress.show(() => `${count} published, ${sending.acknowledged} acknowledged`)
       }
@@ -196,14 +199,19 @@ async function replay(
     await sending.done()
   } finally {
     progress.clear()
+    if (count > 0) say(counted(sending.acknowledged, 'published'))
   }
-  say(`${count} messages published`)
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${count === 1 ? 'message' : 'messages'} ${what}`
 }
 
 /** Publishes each message of the file when it is due. */
 async function* play(
   file: string,
-  { speed, topics, prefix = '', shift = 0, qos: given, retain }: ReplayValues,
+  { speed, topics, prefix = '', shift = 0, qos: given, retain, properties }: ReplayValues,
+  isFive: boolean,
   sending: Sending,
   signal: AbortSignal,
 ): AsyncGenerator<void> {
@@ -223,6 +231,13 @@ async function* play(
     const offset = time - first - shift
     if (offset < 0 && shift > 0) continue
     if (topics !== undefined && !topics.some((filter) => matches(filter, topic))) continue
+    if (properties && !isFive && options.properties !== undefined) {
+      // Those before it have left.
+      await sending.done()
+      throw misuse(
+        `${file}:${number}: MQTT 3.1.1 has no properties; --no-properties leaves them out`,
+      )
+    }
     const wait = start + offset / speed - performance.now()
     if (wait > 1) await sleep(wait, undefined, { signal })
     signal.throwIfAborted()
@@ -230,6 +245,7 @@ async function* play(
       ...options,
       ...(given !== undefined && { qos: given }),
       ...(!retain && { retain: false }),
+      ...(!properties && { properties: {} }),
     })
     yield
   }

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process'
 import { Command } from 'commander'
 import { type Client, type Message, MqttError, type QoS } from 'mqwire'
 import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
-import { misuse } from '../common/ending.js'
+import { assertGranted, misuse } from '../common/ending.js'
 import { formatterOf } from '../common/format.js'
 import { Limits, type LimitValues, withLimits } from '../common/limits.js'
 import { type MessageValues, propertiesOf, withProperties } from '../common/properties.js'
@@ -107,7 +107,9 @@ async function respond(
   const { exec, reply = '', timeout, concurrency } = values
   const answer = async (message: Message): Promise<string | Uint8Array> => {
     try {
-      return exec === undefined ? reply : await run(exec, given, message, timeout, signal)
+      return exec === undefined
+        ? reply
+        : await run(exec, given, message, timeout, AbortSignal.any([signal, limits.late]))
     } finally {
       limits.received += 1
       if (limits.left <= 0) limits.end()
@@ -120,7 +122,7 @@ async function respond(
       onError: 'reject',
       until: limits.signal,
     })
-    for (const { error } of responder.granted) if (error !== undefined) throw error
+    assertGranted(responder.granted)
     say(`answering ${filter}`)
     await responder.done
   } finally {
@@ -132,6 +134,9 @@ async function respond(
 /** The most that a program may answer. */
 const mostOutput = 16 * 1024 * 1024
 
+/** Milliseconds for the rest of an answer once its program has ended. */
+const lastWords = 100
+
 /** Runs a program with a payload as its standard input. */
 function run(
   program: string,
@@ -141,8 +146,6 @@ function run(
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    const failed = (text: string): void =>
-      reject(new MqttError('ERR_REMOTE', text, { reasonName: 'ERR_HANDLER_FAILED' }))
     const child = spawn(program, given, {
       env: {
         ...process.env,
@@ -150,24 +153,53 @@ function run(
         MQWIRE_REQUEST_CONTENT_TYPE: properties.contentType ?? '',
       },
       stdio: ['pipe', 'pipe', 'inherit'],
-      timeout,
-      killSignal: 'SIGKILL',
-      signal,
+      // A group of its own, so that what it has started ends with it.
+      detached: true,
     })
     const output: Uint8Array[] = []
     let size = 0
+    const settle = (problem?: string): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', stop)
+      // What it has started may hold its output open.
+      child.stdout.destroy()
+      if (problem === undefined) return resolve(Buffer.concat(output))
+      reject(new MqttError('ERR_REMOTE', problem, { reasonName: 'ERR_HANDLER_FAILED' }))
+    }
+    const kill = (problem: string): void => {
+      settle(problem)
+      if (child.pid !== undefined) endGroup(child.pid)
+    }
+    const stop = (): void => kill('the responder has ended')
+    const timer = setTimeout(() => kill(`no answer within ${timeout / 1000} s`), timeout)
+    signal.addEventListener('abort', stop)
     child.stdout.on('data', (chunk: Uint8Array) => {
       size += chunk.length
-      if (size > mostOutput) child.kill()
+      if (size > mostOutput) kill(`the answer has more than ${mostOutput / 1024 / 1024} MiB`)
       else output.push(chunk)
     })
     // A program that does not read its input has ended its side.
     child.stdin.on('error', () => undefined)
     child.stdin.end(payload)
-    child.on('error', (error) => failed(error.message))
-    child.on('close', (code, killed) => {
-      if (code === 0 && size <= mostOutput) resolve(Buffer.concat(output))
-      else failed(killed === null ? `ended with ${code}` : `was ended by ${killed}`)
+    child.on('error', (error) => {
+      // Its path is no business of the other side.
+      say(error.message)
+      settle('the program could not be started')
     })
+    const problemOf = (code: number | null, killed: string | null): string | undefined => {
+      if (code === 0) return undefined
+      return killed === null ? `ended with ${code}` : `was ended by ${killed}`
+    }
+    child.on('exit', (...how) => setTimeout(() => settle(problemOf(...how)), lastWords))
+    child.on('close', (...how) => settle(problemOf(...how)))
   })
+}
+
+/** Ends a program and what it has started. */
+function endGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // All of them have ended.
+  }
 }

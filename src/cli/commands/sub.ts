@@ -12,6 +12,7 @@ import {
   withConnection,
 } from '../common/connection.js'
 import { type Decode, decoderOf } from '../common/contract.js'
+import { assertGranted } from '../common/ending.js'
 import { type Formatter, formatCodes, formatterOf } from '../common/format.js'
 import { Limits, type LimitValues, roomy, withLimits } from '../common/limits.js'
 import { coloursOf, say, write } from '../common/terminal.js'
@@ -54,8 +55,12 @@ export function subCommand(signal: AbortSignal): Command {
     .argument('<filters...>', 'topic filters', filters as never)
     .addOption(option('-q, --qos <qos>', 'highest QoS', qos, 0))
     .addOption(option('--json', 'a line of JSON for each message'))
-    .addOption(option('--raw', 'the payloads alone, byte by byte'))
-    .addOption(option('-F, --format <text>', 'print by a format, see below'))
+    .addOption(
+      option('--raw', 'the payloads alone, byte by byte').conflicts(['json', 'format', 'contract']),
+    )
+    .addOption(
+      option('-F, --format <text>', 'print by a format, see below').conflicts(['json', 'contract']),
+    )
     .addOption(option('--exclude <filter>', 'leave out topics; may repeat', filters as never))
     .addOption(
       option('--contract <file>', 'module of channels (mqwire/typed) that decode the payloads'),
@@ -112,7 +117,7 @@ async function subscribe(
         retainHandling: live ? 2 : 0,
         noLocal: !local,
       })
-      for (const { error } of subscription.granted) if (error !== undefined) throw error
+      assertGranted(subscription.granted)
       if (values.untilSubscribed) return sayGranted(subscription)
       await limits.read(subscription, print, 'standard output')
       assertConnected(client, signal)

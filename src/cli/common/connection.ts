@@ -140,6 +140,8 @@ export function withConnection(command: Command): Command {
 /** The endpoint of these options. */
 export function endpointOf(values: ConnectionValues): EndpointOptions {
   const { url, ca, cert, key, servername, insecure, header: headers } = values
+  if ((cert === undefined) !== (key === undefined))
+    throw misuse('--cert and --key belong together; both may be the same file')
   const tls = { ca, cert, key, servername, insecure }
   const secured = Object.values(tls).some((value) => value !== undefined)
   return {

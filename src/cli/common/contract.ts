@@ -1,17 +1,17 @@
 /**
  * Payloads decoded by the channels of a module (`--contract`).
  */
-import path from 'node:path'
-import { pathToFileURL } from 'node:url'
 import type { Message } from 'mqwire'
 import type { Channel } from 'mqwire/typed'
 import { misuse } from './ending.js'
+import { moduleAt } from './module.js'
 
 /** What a channel made of a payload. */
 export interface Decoded {
   /** The name of the channel in its module. */
   readonly channel: string
-  readonly value?: unknown
+  /** The value as JSON. */
+  readonly json?: string
   /** Why the payload does not fit the channel. */
   readonly problem?: string
 }
@@ -21,19 +21,30 @@ export type Decode = (message: Message) => Promise<Decoded | undefined>
 
 /** Loads the channels that a module exports, also within contracts and groups. */
 export async function decoderOf(file: string): Promise<Decode> {
-  const module: unknown = await import(pathToFileURL(path.resolve(file)).href)
-  const channels = [...channelsIn(module as object, '', new Set())]
+  const channels = [...channelsIn(await moduleAt(file), '', new Set())]
   if (channels.length === 0) throw misuse(`${file} exports no channel and no contract`)
   return async (message) => {
     const [name, channel] =
       channels.find(([, { topic }]) => topic.match(message.topic) !== undefined) ?? []
     if (name === undefined || channel === undefined) return undefined
     try {
-      return { channel: name, value: await channel.codec.decode(message.payload, message) }
+      return { channel: name, json: jsonOf(await channel.codec.decode(message.payload, message)) }
     } catch (error) {
       return { channel: name, problem: error instanceof Error ? error.message : String(error) }
     }
   }
+}
+
+/** A value as JSON, with what JSON lacks: bytes as base64, maps as objects. @throws TypeError for circles */
+function jsonOf(value: unknown): string {
+  const text = JSON.stringify(value, (_key, part: unknown) => {
+    if (typeof part === 'bigint') return String(part)
+    if (part instanceof Uint8Array)
+      return Buffer.from(part.buffer, part.byteOffset, part.length).toString('base64')
+    if (part instanceof Map) return Object.fromEntries(part)
+    return part instanceof Set ? [...part] : part
+  })
+  return text ?? 'null'
 }
 
 type AnyChannel = Channel<string, unknown>

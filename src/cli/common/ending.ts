@@ -1,7 +1,7 @@
 /**
  * How a command ends: its exit code, and the line on standard error that says why.
  */
-import { MqttError, type MqttErrorCode, printable } from 'mqwire'
+import { MqttError, type MqttErrorCode, printable, type Subscription } from 'mqwire'
 
 /** Exit codes, as `--help` and docs/cli.md list them. */
 export const exitCodes = {
@@ -76,6 +76,18 @@ const advice: Readonly<Partial<Record<MqttErrorCode, string>>> = {
   ERR_TLS: 'npx mqwire doctor looks at the certificate; --ca FILE trusts an authority',
 }
 
+/** Options of the library, as the command line has them. */
+const flags: Readonly<Record<string, string>> = {
+  cleanStart: '--no-clean-start',
+  clientId: '--client-id',
+  password: '--password-file',
+  protocolVersion: '--protocol',
+  sessionExpiryInterval: '--session-expiry',
+  url: '--url',
+  userProperties: '--connect-property',
+  'will.topic': '--will-topic',
+}
+
 /** The reasons of a refused CONNECT that a person at the command line can act on. */
 const refusals: Readonly<Record<number, string>> = {
   4: 'check --username and --password-file',
@@ -83,8 +95,8 @@ const refusals: Readonly<Record<number, string>> = {
   134: 'check --username and --password-file',
   135: 'check --username and --password-file, and what the broker allows this user',
   133: 'another --client-id?',
-  132: 'try --protocol 4',
-  1: 'try --protocol 4',
+  132: 'try --protocol 4, without --connect-property',
+  1: 'try --protocol 4, without --connect-property',
 }
 
 /** Reasons of a DISCONNECT that refuse nothing: busy, shutting down, elsewhere. */
@@ -96,10 +108,19 @@ export function endOf(thrown: unknown): { readonly end: End; readonly text: stri
   if (MqttError.is(thrown)) return ofClient(thrown)
   const text = thrown instanceof Error ? thrown.message : String(thrown)
   // The reader of a pipe has gone, as `head` does when it has enough.
-  if ((thrown as NodeJS.ErrnoException).code === 'EPIPE') return { end: 'done', text: '' }
+  const { code, syscall } = Object(thrown) as NodeJS.ErrnoException
+  if (code === 'EPIPE') return { end: 'done', text: '' }
   // A file that cannot be opened is named on the command line; one that is full loses messages.
-  const isWriting = (thrown as NodeJS.ErrnoException).syscall === 'write'
-  return { end: isWriting ? 'lost' : 'usage', text }
+  return { end: syscall === 'write' ? 'lost' : 'usage', text }
+}
+
+/** @throws Ending that names the first filter that was refused */
+export function assertGranted(granted: Subscription['granted']): void {
+  for (const { filter, error } of granted) {
+    if (error === undefined) continue
+    const { end, text } = ofClient(error)
+    throw new Ending(end, `${text}: "${printable(filter)}"`)
+  }
 }
 
 function ofClient(error: MqttError): { readonly end: End; readonly text: string } {
@@ -114,7 +135,8 @@ function ofClient(error: MqttError): { readonly end: End; readonly text: string 
     error.reasonString === undefined ? '' : `, with the reason "${printable(error.reasonString)}"`
   const way =
     (error.code === 'ERR_CONNECT_REFUSED' ? refusals[error.reasonCode ?? 0] : undefined) ??
-    advice[error.code]
+    advice[error.code] ??
+    (error.option === undefined ? undefined : flags[error.option])
   const isAway = error.code === 'ERR_SERVER_DISCONNECT' && away.includes(error.reasonCode ?? 0)
   return {
     end: isAway || error.code === 'ERR_CLOSED' ? 'notConnected' : (ends[error.code] ?? 'usage'),

@@ -42,7 +42,7 @@ export const formatCodes = {
 export function formatterOf(choice: FormatChoice, colours: Colours): Formatter {
   if (choice.json)
     return (message, time, decoded) =>
-      `${JSON.stringify({ ...recordOf(message, time), ...(decoded && { decoded }) })}\n`
+      `${JSON.stringify({ ...recordOf(message, time), ...(decoded && decodedPart(decoded)) })}\n`
   if (choice.raw) return ({ payload }) => payload
   if (choice.format !== undefined) return byFormat(choice.format)
   return (message, _time, decoded) => {
@@ -53,10 +53,14 @@ export function formatterOf(choice: FormatChoice, colours: Colours): Formatter {
   }
 }
 
-function decodedText({ value, problem }: Decoded, { payload }: Message, colours: Colours): string {
-  return problem === undefined
-    ? visible(JSON.stringify(value) ?? String(value))
-    : `${readable(payload)} ${colours.red(`(${visible(problem)})`)}`
+function decodedPart({ json, ...decoded }: Decoded): object {
+  return { decoded: { ...decoded, ...(json !== undefined && { value: JSON.parse(json) }) } }
+}
+
+function decodedText({ json, problem }: Decoded, { payload }: Message, colours: Colours): string {
+  return json === undefined
+    ? `${readable(payload)} ${colours.red(`(${visible(problem ?? '')})`)}`
+    : visible(json)
 }
 
 /** A payload on a line of its own: text with control characters escaped, otherwise hexadecimal. */

@@ -61,7 +61,10 @@ const mostAtOnce = 256
 export class Limits {
   readonly #values: LimitValues
   readonly #over = new AbortController()
-  /** Aborts when the time is over, or the person interrupts. */
+  readonly #late = new AbortController()
+  /** Aborts when the time is over. */
+  readonly late = this.#late.signal
+  /** Aborts when the time is over, enough has come, or the person interrupts. */
   readonly signal: AbortSignal
   readonly #interrupt: AbortSignal
   readonly #timer: NodeJS.Timeout | undefined
@@ -72,8 +75,8 @@ export class Limits {
   constructor(values: LimitValues, interrupt: AbortSignal) {
     this.#values = values
     this.#interrupt = interrupt
-    this.signal = AbortSignal.any([this.#over.signal, interrupt])
-    if (values.for !== undefined) this.#timer = setTimeout(() => this.end(), values.for)
+    this.signal = AbortSignal.any([this.#over.signal, this.late, interrupt])
+    if (values.for !== undefined) this.#timer = setTimeout(() => this.#late.abort(), values.for)
   }
 
   /** Messages that are still wanted. */
@@ -101,7 +104,7 @@ export class Limits {
         ...options,
       })
     } catch (error) {
-      if (!this.#over.signal.aborted) throw error
+      if (!this.late.aborted) throw error
       throw new Ending('deadline', 'the broker did not answer the SUBSCRIBE in time')
     }
   }

@@ -1,7 +1,6 @@
 /**
  * Standard output is data and standard error is talk.
  */
-import { once } from 'node:events'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { isatty } from 'node:tty'
@@ -49,26 +48,34 @@ export function say(text: string): void {
   if (!silent) process.stderr.write(`${text}\n`)
 }
 
-/** Asks on the terminal. @throws Ending without one */
+/** Asks on the terminal. @throws Ending without one, and without an answer */
 export async function ask(question: string, signal: AbortSignal, hidden = false): Promise<string> {
   if (!isatty(0))
     throw misuse(`'${question.trim()}' cannot be asked: standard input is no terminal`)
-  // The question is written by hand, because everything that the interface echoes is dropped.
-  process.stderr.write(question)
   const output = hidden
     ? new Writable({ write: (_chunk, _encoding, done) => done() })
     : process.stderr
   const lines = createInterface({ input: process.stdin, output, terminal: true })
+  const show = (): void => {
+    // What the interface prints is dropped, the question as well.
+    if (hidden) process.stderr.write(question)
+    else lines.prompt()
+  }
+  // The terminal sends no signal while it reads key by key.
+  lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
+  lines.on('SIGCONT', () => {
+    lines.resume()
+    show()
+  })
   try {
-    const answer = await Promise.race([
-      lines.question('', { signal }),
-      once(lines, 'close').then(() => undefined),
-    ])
-    if (answer === undefined) throw new Ending('interrupted', 'nothing was answered')
-    return answer
+    const answer = lines.question(question, { signal })
+    if (hidden) show()
+    return await answer
+  } catch {
+    throw new Ending('interrupted', 'nothing was answered')
   } finally {
     lines.close()
-    if (hidden) process.stderr.write('\n')
+    process.stderr.write(hidden ? '\n' : '')
   }
 }
 

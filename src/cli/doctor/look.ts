@@ -12,16 +12,22 @@ import {
 } from 'mqwire'
 import type { Findings } from './finding.js'
 
-/** Looks at both versions. Returns what 5.0, otherwise 3.1.1, negotiated; undefined without either. */
+/** Looks at both versions, or at the one that is asked for. Returns what 5.0, otherwise 3.1.1, negotiated; undefined without either. */
 export async function lookAtHandshake(
   endpoint: EndpointOptions,
   options: ClientOptions,
   findings: Findings,
 ): Promise<Negotiated | undefined> {
-  const five = await handshake(endpoint, { ...options, protocolVersion: 5 }, 'MQTT 5.0', findings)
-  if (five !== undefined) announced(five, findings)
   const { userProperties: _properties, ...plain } = options
-  const four = await handshake(endpoint, { ...plain, protocolVersion: 4 }, 'MQTT 3.1.1', findings)
+  const five =
+    options.protocolVersion === 4
+      ? undefined
+      : await handshake(endpoint, { ...options, protocolVersion: 5 }, 'MQTT 5.0', findings)
+  if (five !== undefined) announced(five, findings)
+  const four =
+    options.protocolVersion === 5
+      ? undefined
+      : await handshake(endpoint, { ...plain, protocolVersion: 4 }, 'MQTT 3.1.1', findings)
   return five ?? four
 }
 
@@ -50,7 +56,7 @@ async function handshake(
       isVersion ? 'not offered' : 'failed',
       `${error.message}${reason}`,
       isVersion
-        ? `use protocolVersion ${check === 'MQTT 5.0' ? 4 : 5}`
+        ? `--protocol ${check === 'MQTT 5.0' ? 4 : 5}, in code protocolVersion`
         : refused
           ? 'credentials, client identifier, or what the broker allows'
           : undefined,

@@ -241,7 +241,7 @@ function lookAtExpiry(
   findings.add(
     'certificate expiry',
     verdict,
-    `${new Date(valid_to).toISOString().slice(0, 10)}, ${left} days left`,
+    `${new Date(valid_to).toISOString().slice(0, 10)}, ${left < 0 ? `${-left} days ago` : `${left} days left`}`,
     meaning,
   )
   return isCurrent

@@ -18,6 +18,7 @@ import {
   type QoS,
   type Subscription,
 } from 'mqwire'
+import { assertGranted } from '../common/ending.js'
 import type { Findings, Verdict } from './finding.js'
 import { leave } from './look.js'
 
@@ -492,7 +493,9 @@ async function receiveMaximum(world: World): Promise<Outcome> {
 }
 
 async function maximumPacketSize(world: World): Promise<Outcome> {
-  if (world.negotiated.protocolVersion < 5) return notOffered
+  const { protocolVersion, maximumPacketSize: accepted } = world.negotiated
+  if (protocolVersion < 5) return notOffered
+  if (accepted < 2500) return ['note', `the broker accepts ${accepted} bytes itself, not tried`]
   const reader = await world.dial({ maximumPacketSize: 1000, oversized: 'skip' })
   const topic = world.topic('large')
   let tooLarge = 0
@@ -521,19 +524,27 @@ async function maximumPacketSize(world: World): Promise<Outcome> {
 
 async function manyFilters(world: World): Promise<Outcome> {
   let most = 0
+  let problem: unknown
   // A broker that refuses a number of filters may hang up, so the first that fails ends it.
-  for (const count of [8, 16, 64, 256]) {
+  for (const count of [1, 8, 16, 64, 256]) {
     const client = await world.dial()
     const filters = Array.from({ length: count }, () => world.topic('filter'))
     try {
       const { granted } = await client.subscribe(filters)
-      if (granted.some(({ error }) => error !== undefined)) break
-      most = count
-    } catch {
+      assertGranted(granted)
+    } catch (error) {
+      problem = error
       break
     }
+    most = count
   }
   if (most === 0)
+    return [
+      'failed',
+      `a filter is refused: ${(problem as Error).message}`,
+      'may this user subscribe there? --prefix takes another topic',
+    ]
+  if (most === 1)
     return ['differs', 'eight filters in one SUBSCRIBE are refused', 'set maxFiltersPerSubscribe']
   return most < 256
     ? [

@@ -5,7 +5,7 @@ import { emitKeypressEvents, type Key } from 'node:readline'
 import { Command } from 'commander'
 import type { Client, QoS } from 'mqwire'
 import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
-import { Ending } from '../common/ending.js'
+import { assertGranted, Ending } from '../common/ending.js'
 import { beQuiet, coloursOf, write } from '../common/terminal.js'
 import { filters, qos } from '../common/values.js'
 import { draw, rowsOf, treeRows, type View } from './screen.js'
@@ -52,7 +52,7 @@ async function watch(
       topics.add(topic, { bytes: payload, size: payload.length, retain, time: performance.now() }),
     { qos: values.qos, lifetime: 'borrowed', buffer: 100_000 },
   )
-  for (const { error } of handling.granted) if (error !== undefined) throw error
+  assertGranted(handling.granted)
   const end = new AbortController()
   const over = AbortSignal.any([signal, end.signal])
   const ended = new Promise<void>((resolve) => over.addEventListener('abort', () => resolve()))

@@ -202,6 +202,20 @@ describe('retained messages', () => {
     const wrong = mq.retained(client, 'r/#', { quiet: 0 }).next()
     await expect(wrong).rejects.toEqual(coded('ERR_INVALID_OPTION', { option: 'quiet' }))
   })
+
+  it('a refused filter among others is an error, after the messages of the others', async () => {
+    const client = await clientOn(
+      brokerOf({ authorizeSubscribe: (_client, { filter }) => filter.startsWith('r') || 0x87 }),
+    )
+    await client.publish('r/1', 'x', { retain: true, qos: 1 })
+    const messages = mq.retained(client, ['r/#', 'secret/#'], { quiet: 50 })
+    expect((await messages.next()).value?.topic).toBe('r/1')
+    await expect(messages.next()).rejects.toMatchObject({
+      code: 'ERR_SUBSCRIBE_REFUSED',
+      reasonCode: 0x87,
+      message: expect.stringContaining('secret/#'),
+    })
+  })
 })
 
 describe('a contract', () => {
