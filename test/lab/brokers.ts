@@ -4,12 +4,13 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { doctors } from '../real/doctors.js'
 import { ordinary } from '../real/programs/main.js'
 import type { Lab, Result } from './lab.js'
 
 export const about =
   '`suites` of test/real and others on real brokers; `programs [all] [NAME ...]`: ordinary ones, broker by broker; ' +
-  '`write`: every feature on every broker, into test/real/MATRIX.md; `compat`: the tests of a checkout of MQTT.js that MQWIRE_MQTTJS names'
+  '`write`: every feature on every broker, into test/real/MATRIX.md; `doctor`: what the doctor says of each, also there; `compat`: the tests of a checkout of MQTT.js that MQWIRE_MQTTJS names'
 export const minutes = 4
 
 const suiteNames = [
@@ -58,5 +59,8 @@ export async function run(lab: Lab): Promise<Result> {
   if (word === 'programs') return ordinary(lab, words)
   if (word === 'write') return write(lab)
   if (word === 'compat') return compat(lab)
-  throw new Error(`there is no ${word} in brokers; there are: suites, programs, write, compat`)
+  if (word === 'doctor') return doctors(lab)
+  throw new Error(
+    `there is no ${word} in brokers; there are: suites, programs, write, doctor, compat`,
+  )
 }

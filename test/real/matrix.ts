@@ -4,6 +4,7 @@
  * It runs outside vitest: nothing here may define a test.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
+import type { Finding } from '../../src/cli/doctor/finding.js'
 import { features } from './features.js'
 import { verdictOf } from './programs/expectations.js'
 import { programs } from './programs/programs.js'
@@ -67,7 +68,8 @@ export function table(
     return [...places].map(([text, where]) => `${text} (${where.join(', ')})`).join('; ')
   }
   const lines = rows.map(({ name, title, cells }) => {
-    const words = [`**${name}**: ${title.replace(/^(?:MQTT-[\d.-]+[ ,]*)+: /, '')}`]
+    const about = title.replace(/^(?:MQTT-[\d.-]+[ ,]*)+: /, '')
+    const words = [`**${name}**${about === '' ? '' : `: ${about}`}`]
     return `| ${[...words, ...cells.map(cell)].map((text) => text.replaceAll('|', '\\|')).join(' | ')} |`
   })
   return [
@@ -131,7 +133,7 @@ export function programTable(
 const file = 'test/real/MATRIX.md'
 
 /** Writes one part of the file, whose heading stays, with the lines up to the first table. The working directory is the checkout. */
-function write(heading: 'Features' | 'Programs', lines: readonly string[]): void {
+function write(heading: 'Features' | 'Programs' | 'Doctor', lines: readonly string[]): void {
   const parts = readFileSync(file, 'utf8').split(/^(?=## )/m)
   const written = parts.map((part) => {
     const [about] = part.split(/^(?=Brokers: )/m)
@@ -139,6 +141,42 @@ function write(heading: 'Features' | 'Programs', lines: readonly string[]): void
   })
   writeFileSync(file, `${written.join('').trimEnd()}\n`)
 }
+
+/** What the doctor of the command line said of a broker. */
+export interface Examined {
+  readonly name: SiteName
+  readonly version: string
+  readonly findings: readonly Finding[]
+}
+
+/** Checks × brokers. What was seen stands in the cell, and what it means in a note. */
+export function doctorTable(seen: readonly Examined[]): string[] {
+  const isTried = ({ check }: Finding): boolean => check.startsWith('try: ')
+  const checks = new Set(
+    seen.flatMap(({ findings }) => findings.filter(isTried)).map(({ check }) => check),
+  )
+  const shown = ({ findings }: Examined, check: string): Shown[] =>
+    findings
+      .filter((each) => each.check === check)
+      .map(({ verdict, seen: what, meaning }) => [
+        verdict,
+        verdict === 'ok'
+          ? undefined
+          : [what, ...(meaning === undefined ? [] : [meaning])].join('; '),
+        '',
+      ])
+  return table(
+    'probe',
+    seen.map(({ name, version }) => [name, version]),
+    [...checks].map((check) => ({
+      name: check.slice('try: '.length),
+      title: '',
+      cells: seen.map((each) => shown(each, check)),
+    })),
+  )
+}
+
+export const writeDoctor = (seen: readonly Examined[]): void => write('Doctor', doctorTable(seen))
 
 export const writeFeatures = (report: Report): void =>
   write('Features', featureTable(features, report))
