@@ -40,7 +40,6 @@ export class States {
   /** Resolves when a connection is up, rejects when the client is closed. */
   #arrival: Deferred<void> | undefined
   #closed: Deferred<MqttError | undefined> | undefined
-  #end: { readonly error: MqttError | undefined } | undefined
 
   constructor(events: Emitter<ClientEvents>) {
     this.#events = events
@@ -48,17 +47,17 @@ export class States {
 
   /** Resolves when the client is closed, with the error that ended it. */
   get closed(): Promise<MqttError | undefined> {
-    if (this.#closed === undefined) {
-      this.#closed = deferred()
-      if (this.#end !== undefined) this.#closed.resolve(this.#end.error)
-    }
-    return this.#closed.promise
+    return this.#closing.promise
+  }
+
+  get #closing(): Deferred<MqttError | undefined> {
+    this.#closed ??= deferred()
+    return this.#closed
   }
 
   /** Resolves `closed`. */
   close(error: MqttError | undefined): void {
-    this.#end = { error }
-    this.#closed?.resolve(error)
+    this.#closing.resolve(error)
     this.dismiss?.()
   }
 
