@@ -228,7 +228,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
 
   #take(packet: ServerPacket, type: number, now: number): void {
     this.#host.connections.watch?.('in', packet)
-    if (type !== CONNACK && type !== AUTH && !this.#expected) return
+    if (type !== CONNACK && type !== AUTH && !this.#session.expectConnected()) return
     if (
       'properties' in packet &&
       (packet.properties.userProperties?.length ?? 0) > userPropertyLimit
@@ -267,7 +267,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   // Identifier 0 is never used, so nothing can be settled; the stream is intact, so the packet is
   // ignored.
   #handleUnowned(): void {
-    if (!this.#expected) return
+    if (!this.#session.expectConnected()) return
     this.#session.sendWindow.unsolicited += 1
     if (!this.#reportedUnowned)
       this.#host.log('warn', 'the server acknowledges packet identifier 0, which is ignored')
@@ -316,7 +316,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
         throw error
       return
     }
-    if (!this.#expected) return
+    if (!session.expectConnected()) return
     if (view.willDelay) this.#handleWillDelay(view)
     // A topic alias is defined even if the message that carries it is skipped.
     const record = view.topicAlias === 0 ? view.record : this.#resolve(view)
@@ -409,12 +409,6 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
       this.#host.log('warn', 'the server sends a Will Delay Interval in PUBLISH, which is ignored')
     faulty.willDelay = true
   }
-
-  /** True when packets other than CONNACK are allowed; otherwise ends the connection. */
-  get #expected(): boolean {
-    const session = this.#session
-    return session.state === 'connected' || session.expectConnected()
-  }
 }
 
 /**
@@ -437,8 +431,7 @@ export function takeAck(
   if (packetId === 0 || (reasonCode !== 0 && !isReasonCode(packetType, reasonCode, 'server')))
     return false
   const { session } = host
-  if (session.state === 'connected' || session.expectConnected())
-    handleAck(host, packetType, packetId, reasonCode, undefined)
+  if (session.expectConnected()) handleAck(host, packetType, packetId, reasonCode, undefined)
   return true
 }
 
