@@ -5,22 +5,19 @@
  */
 import {
   anyObject,
-  boolean,
   bytes,
   callable,
   object,
-  oneOf,
   optional,
   optionError,
   type Parser,
   quoted,
-  string,
   text,
   that,
   unsupported,
 } from '../../common/schema.js'
 import { MqttError, textOf } from '../../errors.js'
-import type { SocketAgent, SocketOptions, Target, TlsOptions } from '../../transport/transport.js'
+import type { Target } from '../../transport/transport.js'
 import type { Bytes } from '../../wire/packets.js'
 import type { Platform } from '../platform.js'
 import { type ConnectOverrides, overrides } from './check-options.js'
@@ -30,6 +27,7 @@ import type { CustomTransport, Endpoint, EndpointOptions } from './index.js'
 const mostReferences = 8
 
 export { hasSettings } from '../../common/schema.js'
+export { socketSettings, tlsSettings } from './check-sockets.js'
 
 /** One endpoint, ready to dial. */
 export interface ParsedEndpoint {
@@ -293,50 +291,3 @@ export function referred(
 function shown({ protocol, host, pathname }: URL): string {
   return `${protocol}//${host}${pathname}`
 }
-
-const strings: Parser<readonly string[]> = that(
-  (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
-  'an array of strings',
-)
-const pem: Parser<string | Uint8Array> = (value, path) =>
-  typeof value === 'string' ? value : bytes(value, path)
-const authorities: Parser<NonNullable<TlsOptions['ca']>> = (value, path) =>
-  Array.isArray(value) ? value.map((item) => pem(item, path)) : pem(value, path)
-
-/** Checks TLS settings. @throws MqttError ERR_INVALID_OPTION */
-export const tlsSettings: Parser<TlsOptions> = object<TlsOptions>({
-  ca: optional(authorities),
-  cert: optional(pem),
-  key: optional(pem),
-  passphrase: optional(string),
-  servername: optional(string),
-  alpn: optional(strings),
-  minVersion: optional(oneOf('TLSv1.2', 'TLSv1.3')),
-  insecure: optional(
-    that(
-      (value) => typeof value === 'string' && value !== '',
-      'the reason, as a string that is not empty',
-    ),
-  ),
-})
-
-// Agents are instances of other classes, so only their methods are checked.
-const agent: Parser<SocketAgent> = that((value) => {
-  const { connect, createConnection } = Object(value) as {
-    connect?: unknown
-    createConnection?: unknown
-  }
-  return (
-    typeof value !== 'function' &&
-    (typeof connect === 'function' || typeof createConnection === 'function')
-  )
-}, 'an agent with connect() or createConnection()')
-
-/** Checks socket settings. @throws MqttError ERR_INVALID_OPTION */
-export const socketSettings: Parser<SocketOptions> = object<SocketOptions>({
-  noDelay: optional(boolean),
-  family: optional(oneOf(4, 6)),
-  lookup: optional(callable),
-  localAddress: optional(string),
-  agent: optional(agent),
-})
