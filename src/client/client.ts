@@ -13,7 +13,7 @@ import {
   signal as parseSignal,
   settingsIn,
 } from '../common/schema.js'
-import { locate, type MqttError } from '../errors.js'
+import { locate, type MqttError, put } from '../errors.js'
 import { Printed } from '../printing.js'
 import { access, type ClientAccess } from './access.js'
 import { Consumer } from './deliver/consumer.js'
@@ -102,7 +102,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
     const core = new Core(real, sharedEndpoints(endpoints, real), parsed)
     this.#core = core
     Object.defineProperties(this, shown)
-    Object.defineProperty(this, inside, { value: itself.bind(core), configurable: true })
+    put(this, inside, itself.bind(core))
     const { on = {} } = parsed
     for (const type of settingsIn(on) as (keyof ClientEvents)[])
       this.on(type, on[type] as (event: unknown) => void)
