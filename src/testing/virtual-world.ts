@@ -9,7 +9,7 @@
  */
 
 import { BaseClient, connectWith } from '../client/client.js'
-import { socketSettings, tlsSettings } from '../client/options/check-endpoint.js'
+import { socketSettings, tlsSettings } from '../client/options/check-sockets.js'
 import type { ClientOptions, ConnectOptions, Endpoint } from '../client/options/index.js'
 import type { Platform } from '../client/platform.js'
 import { aborted, onAbort } from '../common/abort.js'

@@ -5,7 +5,6 @@
 
 import type { Filters, Message, SubscribeOptions, Subscriber } from '../client/options/index.js'
 import { onAbort } from '../common/abort.js'
-import { quoted } from '../common/schema.js'
 import { MqttError } from '../errors.js'
 import { wholeNumber } from './refuse.js'
 
@@ -76,7 +75,7 @@ export async function* retained(
       if (error === undefined) continue
       const { code, message, reasonCode, reasonName, fault } = error
       const details = { reasonCode, reasonName, fault, cause: error }
-      throw new MqttError(code, `${message}: ${quoted(filter)}`, details)
+      throw new MqttError(code, `${message}: "${filter}"`, details)
     }
   } finally {
     stop()

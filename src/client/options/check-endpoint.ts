@@ -27,7 +27,6 @@ import type { CustomTransport, Endpoint, EndpointOptions } from './index.js'
 const mostReferences = 8
 
 export { hasSettings } from '../../common/schema.js'
-export { socketSettings, tlsSettings } from './check-sockets.js'
 
 /** One endpoint, ready to dial. */
 export interface ParsedEndpoint {
