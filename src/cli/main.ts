@@ -9,11 +9,14 @@ import { benchCommand } from './bench/command.js'
 import { isPart, runPart } from './bench/threads.js'
 import { brokerCommand } from './commands/broker.js'
 import { clearCommand } from './commands/clear.js'
+import { completionCommand } from './commands/completion.js'
+import { profileCommand } from './commands/profile.js'
 import { pubCommand } from './commands/pub.js'
 import { recordCommand, replayCommand } from './commands/record.js'
 import { requestCommand, respondCommand } from './commands/request.js'
 import { subCommand } from './commands/sub.js'
 import { endOf, exitCodes } from './common/ending.js'
+import { applyProfile } from './common/profiles.js'
 import { doctorCommand } from './doctor/command.js'
 import { watchCommand } from './watch/command.js'
 
@@ -41,6 +44,9 @@ Examples:
 /** Milliseconds for connections to close after a command is done. */
 const patience = 1500
 
+/** Commands that connect to no broker. */
+const offline = ['broker', 'completion', 'decode', 'help', 'profile']
+
 function program(signal: AbortSignal): Command {
   const made = new Command('mqwire')
     .description('MQTT 5.0 and 3.1.1 at the command line')
@@ -61,6 +67,8 @@ function program(signal: AbortSignal): Command {
     watchCommand,
   ])
     made.addCommand(define(signal))
+  made.addCommand(profileCommand())
+  made.addCommand(completionCommand(made))
   for (const command of [made, ...made.commands].flatMap((each) => [each, ...each.commands]))
     command
       .exitOverride()
@@ -84,6 +92,9 @@ async function main(): Promise<void> {
   process.on('warning', ({ message }) => process.stderr.write(`warning: ${message}\n`))
   process.on('uncaughtException', (thrown) => process.exit(codeOf(thrown)))
   try {
+    const [, , name = '', ...args] = process.argv
+    // Before the options read the environment.
+    if (!offline.includes(name)) applyProfile(args, process.env)
     await program(interrupt.signal).parseAsync()
     process.exitCode = interrupt.signal.aborted ? exitCodes.interrupted : exitCodes.done
   } catch (thrown) {

@@ -837,6 +837,63 @@ describe('exit codes', () => {
     expect(broker.accepted.map(({ retain }) => retain)).toEqual([false, false])
   })
 
+  it('takes a profile, below the environment and the command line', async () => {
+    await broker.close()
+    const seen: unknown[] = []
+    await serve({
+      authenticate: ({ clientId, username, cleanStart }) =>
+        seen.push([clientId, username, cleanStart]) > 0,
+    })
+    const env = { XDG_CONFIG_HOME: fileOf('config') }
+    const run = (...args: string[]) => mqwire(args, { env })
+    const add = ['profile', 'add', 'plant', ...url]
+    expect((await run(...add, '--username', 'u', '--password', 'x')).err).toContain(
+      '--password-file',
+    )
+    expect((await run(...add, '--protocol', '6')).code).toBe(1)
+    await run(...add, '--username', 'u', '--client-id', 'kept', '--no-clean-start')
+    await run('profile', 'add', 'other', '--url', 'mqtt://127.0.0.1:1')
+    await run('pub', '--profile', 'plant', 'a', 'x')
+    expect((await run('pub', '--profile', 'plnt', 'a', 'x')).err).toContain('plant, other')
+    expect((await run('profile', 'use', 'plant')).code).toBe(0)
+    expect((await run('profile', 'list')).out).toBe(
+      `* plant  ${url[1]}  u\n  other  mqtt://127.0.0.1:1\n`,
+    )
+    await mqwire(['pub', '--username', 'c', 'a', 'x'], { env: { ...env, MQWIRE_CLIENT_ID: 'env' } })
+    expect(seen).toEqual([
+      ['kept', 'u', false],
+      ['env', 'c', false],
+    ])
+    expect((await run('profile', 'remove', 'plant')).code).toBe(0)
+    expect((await run('profile', 'list')).out).toBe('  other  mqtt://127.0.0.1:1\n')
+    await writeFile(path.join(fileOf('config'), 'mqwire', 'profiles.json'), '[')
+    expect(await run('pub', 'a', 'x')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('profiles.json'),
+    })
+  })
+
+  it('a shell completes commands, options and choices', async () => {
+    const completed = (line: string): Promise<string[]> =>
+      new Promise((resolve, reject) => {
+        const script = `PATH="${path.dirname(bin)}:$PATH"; source <(mqwire completion bash)
+          COMP_WORDS=(${line}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _mqwire; echo "\${COMPREPLY[*]}"`
+        execFile('bash', ['-c', script], (error, out) =>
+          error ? reject(error) : resolve(out.trim().split(/\s+/)),
+        )
+      })
+    const [commands, scenarios, options, choices] = await Promise.all([
+      completed('mqwire re'),
+      completed('mqwire bench fan'),
+      completed('mqwire sub --qu'),
+      completed("mqwire pub --protocol ''"),
+    ])
+    expect(commands).toEqual(['request', 'respond', 'record', 'replay'])
+    expect(scenarios).toEqual(['fan-out', 'fan-in'])
+    expect(options).toEqual(['--quiet-for', '--quiet'])
+    expect(choices).toEqual(['5', '4', 'auto'])
+  })
+
   it('0 for help, which teaches by examples', async () => {
     const { code, out } = await mqwire(['--help'])
     expect(code).toBe(0)

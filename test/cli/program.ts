@@ -30,7 +30,10 @@ export function start(args: readonly string[], { input, env }: Surroundings = {}
   const clean = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.startsWith('MQWIRE_')),
   )
-  const child = spawn(bin, args, { env: { ...clean, NO_COLOR: '1', ...env } })
+  // Profiles of the person who runs the tests are none of theirs.
+  const child = spawn(bin, args, {
+    env: { ...clean, NO_COLOR: '1', XDG_CONFIG_HOME: '/nowhere', ...env },
+  })
   const [out, err]: [string[], string[]] = [[], []]
   const hear = (text: string): boolean => out.join('').includes(text) || err.join('').includes(text)
   const waiting = new Set<() => void>()

@@ -10,7 +10,7 @@ import type { Lab, Result } from './lab.js'
 
 export const about =
   '`suites` of test/real and others on real brokers; `programs [all] [NAME ...]`: ordinary ones, broker by broker; ' +
-  '`write`: every feature on every broker, into test/real/MATRIX.md; `doctor`: what the doctor says of each, also there; `compat`: the tests of a checkout of MQTT.js that MQWIRE_MQTTJS names'
+  '`write`: every feature on every broker, into test/real/MATRIX.md; `doctor`: what the doctor says of each, into docs/cli.md; `compat`: the tests of a checkout of MQTT.js that MQWIRE_MQTTJS names'
 export const minutes = 4
 
 const suiteNames = [

@@ -1,5 +1,5 @@
 /**
- * `npm run lab -- brokers doctor`: what `mqwire doctor --probe` says of each broker, into `MATRIX.md`.
+ * `npm run lab -- brokers doctor`: what `mqwire doctor --probe` says of each broker, into docs/cli.md.
  */
 import { execFile } from 'node:child_process'
 import type { Finding } from '../../src/cli/doctor/finding.js'

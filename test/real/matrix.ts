@@ -133,7 +133,7 @@ export function programTable(
 const file = 'test/real/MATRIX.md'
 
 /** Writes one part of the file, whose heading stays, with the lines up to the first table. The working directory is the checkout. */
-function write(heading: 'Features' | 'Programs' | 'Doctor', lines: readonly string[]): void {
+function write(heading: 'Features' | 'Programs', lines: readonly string[]): void {
   const parts = readFileSync(file, 'utf8').split(/^(?=## )/m)
   const written = parts.map((part) => {
     const [about] = part.split(/^(?=Brokers: )/m)
@@ -176,7 +176,16 @@ export function doctorTable(seen: readonly Examined[]): string[] {
   )
 }
 
-export const writeDoctor = (seen: readonly Examined[]): void => write('Doctor', doctorTable(seen))
+/** Writes it between `<!-- doctor -->` and `<!-- /doctor -->` of the guide. */
+export function writeDoctor(seen: readonly Examined[]): void {
+  const guide = 'docs/cli.md'
+  const block = /(<!-- doctor -->\n)[\s\S]*?(\n<!-- \/doctor -->)/
+  const text = doctorTable(seen).join('\n')
+  writeFileSync(
+    guide,
+    readFileSync(guide, 'utf8').replace(block, (_all, start, end) => `${start}${text}${end}`),
+  )
+}
 
 export const writeFeatures = (report: Report): void =>
   write('Features', featureTable(features, report))

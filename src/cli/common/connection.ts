@@ -13,6 +13,7 @@ import {
   type QoS,
 } from 'mqwire'
 import { Ending, misuse } from './ending.js'
+import { variableOf } from './profiles.js'
 import { ask, beQuiet, say } from './terminal.js'
 import { duration, file, header, pair, qos, whole } from './values.js'
 
@@ -55,7 +56,7 @@ export function option(
   const made = new Option(flags, text)
   if (parse !== undefined) made.argParser(parse as never)
   if (initial !== undefined) made.default(initial)
-  const name = `MQWIRE_${made.name().toUpperCase().replaceAll('-', '_')}`
+  const name = variableOf(made.name())
   // Of a switch, commander asks only whether the variable is there.
   const given = process.env[name]?.toLowerCase()
   const isSwitch = !made.required && !made.optional
@@ -75,6 +76,7 @@ export function withConnection(command: Command): Command {
         'mqtt://127.0.0.1:1883',
       ),
     )
+    .addOption(option('--profile <name>', "options of this profile; '' uses none"))
     .addOption(option('--client-id <id>', 'client identifier (default: the broker assigns one)'))
     .addOption(
       option(

@@ -1,0 +1,86 @@
+/**
+ * Profiles: options of a connection under a name, in a file of the person.
+ *
+ * A profile works as the environment does: what it holds becomes a `MQWIRE_` variable, unless there
+ * is one already.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import path from 'node:path'
+import { misuse } from './ending.js'
+
+/** Options by their long names, as text. */
+export type Profile = Readonly<Record<string, string>>
+
+/** The content of the file. */
+export interface Profiles {
+  /** The profile that is used where none is named. */
+  readonly use?: string | undefined
+  readonly profiles: Readonly<Record<string, Profile>>
+}
+
+function fileName(): string {
+  const { XDG_CONFIG_HOME, APPDATA } = process.env
+  const base = XDG_CONFIG_HOME || APPDATA || path.join(homedir(), '.config')
+  return path.join(base, 'mqwire', 'profiles.json')
+}
+
+/** Reads the file; without one there are no profiles. @throws Ending for a file that is none */
+export function readProfiles(): Profiles {
+  const file = fileName()
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch {
+    return { profiles: {} }
+  }
+  try {
+    const { use, profiles } = JSON.parse(text) as Profiles
+    const isProfile = (each: unknown): boolean =>
+      Object.values(Object(each)).every((value) => typeof value === 'string')
+    if (Object.values(profiles).every(isProfile)) return { use, profiles }
+  } catch {
+    // As a file with something else in it.
+  }
+  throw misuse(`${file} has no profiles: mend or remove it`)
+}
+
+/** Writes the file, which only its owner may read. */
+export function writeProfiles(profiles: Profiles): void {
+  const file = fileName()
+  mkdirSync(path.dirname(file), { recursive: true })
+  writeFileSync(file, `${JSON.stringify(profiles, undefined, 2)}\n`, { mode: 0o600 })
+}
+
+/** The profile of this name. @throws Ending that names those that there are */
+export function profileOf(name: string, { profiles }: Profiles): Profile {
+  const found = Object.hasOwn(profiles, name) ? profiles[name] : undefined
+  if (found !== undefined) return found
+  const names = Object.keys(profiles)
+  const others = names.length === 0 ? 'there is none yet' : `there are: ${names.join(', ')}`
+  throw misuse(`there is no profile "${name}"; ${others}`)
+}
+
+/** The name of the variable of an option. */
+export function variableOf(option: string): string {
+  return `MQWIRE_${option.toUpperCase().replaceAll('-', '_')}`
+}
+
+/** Puts the profile that the command line asks for, or the one in use, into the environment. */
+export function applyProfile(args: readonly string[], env: NodeJS.ProcessEnv): void {
+  const named = nameIn(args) ?? env[variableOf('profile')]
+  if (named === '') return
+  const all = readProfiles()
+  const name = named ?? all.use
+  if (name === undefined) return
+  for (const [option, value] of Object.entries(profileOf(name, all)))
+    env[variableOf(option)] ??= value
+}
+
+function nameIn(args: readonly string[]): string | undefined {
+  const end = args.indexOf('--')
+  const options = end < 0 ? args : args.slice(0, end)
+  const at = options.findIndex((each) => each === '--profile' || each.startsWith('--profile='))
+  const found = options[at]
+  return found === '--profile' ? options[at + 1] : found?.slice('--profile='.length)
+}
