@@ -141,7 +141,7 @@ function rowsOf(result: Result): (readonly [name: string, value: string])[] {
   return [
     [
       'load',
-      `${clients}; ${number(plan.rate, 2)} messages/s each, ${number(plan.size)} B at QoS ${plan.qos} for ${plan.duration / 1000} s`,
+      `${clients}; ${plan.rate} messages/s each, ${number(plan.size)} B at QoS ${plan.qos} for ${plan.duration / 1000} s`,
     ],
     ...connecting,
     [
@@ -176,7 +176,7 @@ const compared: readonly (readonly [name: string, of: (result: Result) => number
   ['latency p99', ({ latency }) => latency.p99],
   ['latency p99.9', ({ latency }) => latency.p999],
   ['processor', ({ cpu }) => cpu],
-  ['memory', ({ rss }) => rss],
+  ['memory, MB', ({ rss }) => rss / 1e6],
 ]
 
 /** The ratios to an earlier result. */
@@ -237,11 +237,11 @@ ${before === undefined ? '' : `<pre>${escaped(comparison(result, before).trim())
 <script>${uplot}</script>
 <script>
 const [time, sent, received, memory] = ${JSON.stringify(data)}
-const width = Math.min(900, document.body.clientWidth)
+const width = document.getElementById('rates').clientWidth
 const dark = matchMedia('(prefers-color-scheme: dark)').matches
 const axes = [{}, {}].map(() => ({ stroke: dark ? '#ddd' : '#222', grid: { stroke: dark ? '#444' : '#ddd' } }))
-const plot = (id, series, values) => new uPlot({ width, height: 260, scales: { x: { time: false } }, axes, series: [{ label: 's' }, ...series] }, [time, ...values], document.getElementById(id))
-plot('rates', [{ label: 'sent', stroke: '#4a7dff' }, { label: 'received', stroke: '#e07a1f' }], [sent, received])
+const plot = (id, series, values) => new uPlot({ width, height: 260, scales: { x: { time: false }, y: { range: (_plot, _least, most) => [0, (most || 1) * 1.1] } }, axes, series: [{ label: 's' }, ...series] }, [time, ...values], document.getElementById(id))
+plot('rates', [{ label: 'sent', stroke: '#4a7dff', width: 4 }, { label: 'received', stroke: '#e07a1f' }], [sent, received])
 plot('memory', [{ label: 'MB', stroke: '#3a9a5b' }], [memory])
 </script>
 </html>
