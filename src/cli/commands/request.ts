@@ -1,7 +1,7 @@
 /**
  * `mqwire request` and `mqwire respond`: questions and answers over MQTT 5.0.
  */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { Command } from 'commander'
 import { type Client, type Message, MqttError, type QoS } from 'mqwire'
 import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
@@ -153,8 +153,8 @@ function run(
         MQWIRE_REQUEST_CONTENT_TYPE: properties.contentType ?? '',
       },
       stdio: ['pipe', 'pipe', 'inherit'],
-      // A group of its own, so that what it has started ends with it.
-      detached: true,
+      // A group of its own, so that what it has started ends with it. Windows has none.
+      detached: process.platform !== 'win32',
     })
     const output: Uint8Array[] = []
     let size = 0
@@ -168,7 +168,7 @@ function run(
     }
     const kill = (problem: string): void => {
       settle(problem)
-      if (child.pid !== undefined) endGroup(child.pid)
+      endGroup(child)
     }
     const stop = (): void => kill('the responder has ended')
     const timer = setTimeout(() => kill(`no answer within ${timeout / 1000} s`), timeout)
@@ -196,10 +196,11 @@ function run(
 }
 
 /** Ends a program and what it has started. */
-function endGroup(pid: number): void {
+function endGroup(child: ChildProcess): void {
   try {
-    process.kill(-pid, 'SIGKILL')
+    process.kill(-(child.pid as number), 'SIGKILL')
   } catch {
-    // All of them have ended.
+    // The group is gone, or there are no groups here.
+    child.kill('SIGKILL')
   }
 }
