@@ -12,6 +12,7 @@ import { readSettings, writeSettings } from './settings.js'
 import { Charts } from './view/charts.js'
 import { ConnectionPanel } from './view/connection-panel.js'
 import { byId, setText } from './view/dom.js'
+import { setUpFiles } from './view/files.js'
 import { bounds, Inspector } from './view/inspector.js'
 import { setUpPublish } from './view/publish-box.js'
 import { showQueue } from './view/queue-progress.js'
@@ -43,6 +44,15 @@ const table = new TopicTable(recorder, {
   },
 })
 setUpTheme(() => charts.recolour())
+setUpFiles(recorder, {
+  listed: () => table.listed,
+  opened() {
+    connection.close()
+    source = ''
+    recorder.clear()
+    inspector.inspect(undefined)
+  },
+})
 
 /** What the topics on the page came from. */
 let source = ''

@@ -2,6 +2,7 @@
  * The dashboard of the examples in a real browser, with a real broker: what a person does with it, with pointer or keyboard, on a screen or a phone,
  * and what hostile messages do not do to it.
  */
+import { readFile } from 'node:fs/promises'
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
@@ -196,6 +197,66 @@ withChromium(() => {
       await open.page.getByLabel('show the newest').check()
       await open.shows('#payload', 'third')
       await send('inspect/json', '', { retain: true })
+    })
+
+    it('shows what changed since the message before; saves and opens recordings', async () => {
+      await start('change/#')
+      const properties = { userProperties: [['k', 'v']] as [string, string][] }
+      await send('change/json', '{"heat":20,"mode":"on"}')
+      await send('change/json', '{"heat":21,"mode":"on"}', { properties })
+      await send('change/bytes', Uint8Array.of(0xff, 0))
+      await eventually(async () => (await rows()).length === 2, 'two topics')
+      await open.button('change/json').click()
+      await open.at('#changes').check()
+      await open.shows('#payload ins', '+   "heat": 21,')
+      await open.shows('#payload del', '-   "heat": 20,')
+      const saved = async (name: string): Promise<string> => {
+        const [download] = await Promise.all([
+          open.page.waitForEvent('download'),
+          open.button(name).click(),
+        ])
+        return readFile(await download.path(), 'utf8')
+      }
+      const numbers = (await saved('Save numbers')).split('\r\n')
+      expect(numbers.map((line) => line.replace(/^[\d-]+T[\d:.]+Z/, ''))).toEqual([
+        'time,heat',
+        ',20',
+        ',21',
+        '',
+      ])
+      const text = await saved('Save')
+      const records = text
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+      expect(records.map(({ time: _time, ...rest }) => rest)).toEqual([
+        { topic: 'change/json', qos: 1, retain: false, payload: '{"heat":20,"mode":"on"}' },
+        {
+          topic: 'change/json',
+          qos: 1,
+          retain: false,
+          payload: '{"heat":21,"mode":"on"}',
+          properties,
+        },
+        { topic: 'change/bytes', qos: 1, retain: false, base64: '/wA=' },
+      ])
+      const recording = `${text}not JSON\n${JSON.stringify({ ...records[0], topic: 'other' })}\n`
+      await open.at('#file').setInputFiles({
+        name: 'plant.jsonl',
+        mimeType: 'application/jsonl',
+        buffer: Buffer.from(recording),
+      })
+      await open.shows('#file-note', '4 messages of plant.jsonl; 1 line is no message: line 4: ')
+      await eventually(async () => (await rows()).join() === 'change/bytes,change/json,other')
+      await open.shows('#state', 'Disconnected')
+      await open.button('change/json').click()
+      await open.shows('#payload ins', '+   "heat": 21,')
+      expect(await saved('Save')).toBe(
+        `${text}${JSON.stringify({ ...records[0], topic: 'other' })}\n`
+          .split('\n')
+          .sort((one, other) => (one === '' ? 1 : other === '' ? -1 : one.localeCompare(other)))
+          .join('\n'),
+      )
     })
 
     it('says that it reconnects when the broker is gone, with attempt and delay, and that it is back', async () => {

@@ -73,6 +73,11 @@ export class TableView {
     return this.#rows.length
   }
 
+  /** Topics that match, on all pages. */
+  get topics() {
+    return this.#rows.map(({ topic }) => topic)
+  }
+
   get pages() {
     return Math.max(1, Math.ceil(this.#rows.length / pageSize))
   }

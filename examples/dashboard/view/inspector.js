@@ -2,6 +2,7 @@
  * The inspector: the last messages of one topic, and one of them with everything that it has.
  */
 
+import { differences } from '../model/differences.js'
 import { limits } from '../model/history.js'
 import { numbersIn } from '../model/numbers.js'
 import {
@@ -104,6 +105,7 @@ export class Inspector {
     // Scrolled with the keyboard.
     this.#payload.tabIndex = 0
     this.#follow.addEventListener('change', () => this.draw())
+    byId('changes').addEventListener('change', () => this.#showPayload())
     for (const radio of this.#radios) {
       radio.addEventListener('change', () => {
         this.#format = radio.value
@@ -213,6 +215,7 @@ export class Inspector {
     const format = this.#format ?? formatOf(payload)
     this.#radios[formats.indexOf(format)].checked = true
     const { text, note } = render(payload, format, properties.contentType)
+    if (byId('changes').checked) return this.#showChanges(text, format)
     const fields = new Set(numbersIn(message).map(([name]) => name))
     this.#payload.replaceChildren(
       ...pieces(payload, format, text).map((piece) =>
@@ -223,6 +226,28 @@ export class Inspector {
       byId('payload-note'),
       note ||
         (fields.size > 0 && format !== 'hex' ? 'A click on a number draws it in a chart.' : ''),
+    )
+  }
+
+  /** Marks what the message before did not have, and what it had. */
+  #showChanges(text, format) {
+    const before = this.#records[this.#records.indexOf(this.#shown) + 1]
+    if (before === undefined) {
+      this.#payload.replaceChildren(text)
+      return setText(byId('payload-note'), 'No message before it is kept.')
+    }
+    const { payload, properties } = before.message
+    const lines = differences(render(payload, format, properties.contentType).text, text)
+    const tags = { '+': 'ins', '-': 'del', ' ': 'span' }
+    this.#payload.replaceChildren(
+      ...lines.map((line) => make(tags[line.mark], {}, `${line.mark} ${line.text}\n`)),
+    )
+    const changed = lines.filter(({ mark }) => mark !== ' ').length
+    setText(
+      byId('payload-note'),
+      changed === 0
+        ? 'As the message before.'
+        : `Since the message before, ${exactTime(before.at)}.`,
     )
   }
 }

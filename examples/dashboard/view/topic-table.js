@@ -77,6 +77,11 @@ export class TopicTable {
     this.#tell(topics)
   }
 
+  /** Topics in the table, on all of its pages. */
+  get listed() {
+    return this.#view.topics
+  }
+
   #isBusy() {
     return this.#body.matches(':hover') || this.#body.contains(document.activeElement)
   }
