@@ -199,6 +199,31 @@ withChromium(() => {
       await send('inspect/json', '', { retain: true })
     })
 
+    it('shows topics as a tree, with the keyboard', async () => {
+      await start('tree/#')
+      for (const topic of ['tree/a/1', 'tree/a/2', 'tree/b', 'tree/a']) await send(topic, topic)
+      await eventually(async () => (await rows()).length === 4, 'four topics')
+      await open.at('#tree').check()
+      const seen = async (): Promise<string[]> =>
+        (await open.page.locator('#rows tr').allTextContents()).map((text) => text.trim())
+      await eventually(async () => (await seen()).join().startsWith('▸ tree4 topics'), 'the root')
+      await open.at('#rows button').first().focus()
+      await open.page.keyboard.press('ArrowRight')
+      await eventually(async () => (await rows()).join() === '▾ tree,▸ a,\u2002 b', 'its levels')
+      await open.page.keyboard.press('ArrowDown')
+      await open.page.keyboard.press('ArrowRight')
+      await eventually(
+        async () => (await rows()).join() === '▾ tree,▾ a,\u2002 1,\u2002 2,\u2002 b',
+      )
+      // A topic with others below it has a value of its own, and the sums of all.
+      expect((await open.column('value'))[1]).toBe('tree/a')
+      expect((await open.column('count')).slice(0, 2)).toEqual(['4', '3'])
+      await open.page.keyboard.press('Enter')
+      await open.shows('#inspected', 'tree/a: the last 1')
+      await open.at('#search').fill('/2')
+      await eventually(async () => (await rows()).join() === '▾ tree,▾ a,\u2002 2', 'what matches')
+    })
+
     it('shows what changed since the message before; saves and opens recordings', async () => {
       await start('change/#')
       const properties = { userProperties: [['k', 'v']] as [string, string][] }

@@ -1,6 +1,8 @@
 /**
- * Which rows of the table of topics are seen: filtered by text, sorted by a column, a page at a time. Pure.
+ * Which rows of the table of topics are seen: filtered by text, sorted by a column, as a list or a tree, a page at a time. Pure.
  */
+import { oneLine } from './payload.js'
+import { seenIn, treeOf } from './tree.js'
 
 /** Rows of a page. */
 export const pageSize = 50
@@ -28,6 +30,12 @@ export class TableView {
   descending = false
   text = ''
   page = 0
+  /** Topics are shown as a tree. */
+  isTree = false
+  /** Paths of the branches that are open. */
+  open = new Set()
+  /** Rows of topics that match. */
+  #matching = []
   #rows = []
   #stamp
 
@@ -43,39 +51,52 @@ export class TableView {
     this.page = 0
   }
 
+  /** Opens a branch, or closes it. */
+  toggle(path, opens = !this.open.has(path)) {
+    if (opens) this.open.add(path)
+    else this.open.delete(path)
+  }
+
   /** Arranges the rows anew where that can make a difference; `still` leaves them where they are as long as none goes. */
   arrange(topics, still = false) {
-    const wanted = `${this.column} ${this.descending} ${this.text}`
-    // The order of the topics themselves changes only with them.
+    const wanted = `${this.column} ${this.descending} ${this.isTree} ${this.text}`
+    // The order of the topics themselves changes only with them; a tree has sums.
     const stamp =
-      this.column === 'topic' && this.text === '' ? `${wanted} ${topics.version}` : undefined
+      this.column === 'topic' && this.text === '' && !this.isTree
+        ? `${wanted} ${topics.version}`
+        : undefined
     if (stamp !== undefined && stamp === this.#stamp) return
     if (
       still &&
       this.wanted === wanted &&
-      this.#rows.every((entry) => topics.entries.get(entry.topic) === entry)
+      this.#matching.every((entry) => topics.entries.get(entry.topic) === entry)
     )
       return
     this.wanted = wanted
     this.#stamp = stamp
     const text = this.text.toLowerCase()
-    const rows = [...topics.entries.values()].filter(
+    this.#matching = [...topics.entries.values()].filter(
       ({ name, value }) =>
         text === '' || name.toLowerCase().includes(text) || value.toLowerCase().includes(text),
     )
     const order = orders[this.column]
     const sign = this.descending ? -1 : 1
-    this.#rows = rows.sort((one, other) => sign * order(one, other) || byTopic(one, other))
+    const sorted = (one, other) => sign * order(one, other) || byTopic(one, other)
+    // What is searched for is to be seen.
+    const isOpen = ({ topic }) => text !== '' || this.open.has(topic)
+    this.#rows = this.isTree
+      ? seenIn(treeOf(this.#matching, oneLine), isOpen, sorted)
+      : this.#matching.sort(sorted)
   }
 
-  /** Rows that match. */
+  /** Rows on all pages. */
   get size() {
     return this.#rows.length
   }
 
-  /** Topics that match, on all pages. */
+  /** Topics that match. */
   get topics() {
-    return this.#rows.map(({ topic }) => topic)
+    return this.#matching.map(({ topic }) => topic)
   }
 
   get pages() {

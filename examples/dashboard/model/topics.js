@@ -11,7 +11,7 @@ import { oneLine, preview } from './payload.js'
  * of a name.
  */
 export const limits = {
-  topics: 5000,
+  topics: 10_000,
   characters: 4_000_000,
   silence: 60_000,
   waiting: 4 * 1024 * 1024,

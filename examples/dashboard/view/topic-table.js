@@ -2,6 +2,7 @@
  * The table of topics: sorted and filtered, a page at a time, so that thousands of topics cost no more than fifty rows.
  *
  * Rows are used again and only what changed is written. While the pointer or the focus is in the table, rows stay in their places.
+ * Arrow keys go from row to row, and open and close the branches of the tree.
  */
 
 import { age, short } from '../model/payload.js'
@@ -49,12 +50,33 @@ export class TopicTable {
         this.draw(true)
       })
     }
-    this.#body.addEventListener('click', ({ target }) => {
-      const entry = this.#rows.find(({ row }) => row.contains(target))?.entry
-      if (entry === undefined) return
-      picked(entry.topic)
-      this.draw()
+    const tree = byId('tree')
+    tree.addEventListener('change', () => {
+      this.#view.isTree = tree.checked
+      this.#view.page = 0
+      this.draw(true)
     })
+    this.#body.addEventListener('click', ({ target }) => {
+      const { entry } = this.#rows.find(({ row }) => row.contains(target)) ?? {}
+      if (entry === undefined) return
+      if (entry.isBranch) this.#view.toggle(entry.topic)
+      if (this.#recorder.topics.entries.has(entry.topic)) picked(entry.topic)
+      this.draw(entry.isBranch)
+    })
+    this.#body.addEventListener('keydown', (event) => this.#handleKey(event))
+  }
+
+  #handleKey(event) {
+    const at = this.#rows.findIndex(({ row }) => row.contains(event.target))
+    const { entry } = this.#rows[at] ?? {}
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    const opens = { ArrowRight: true, ArrowLeft: false }[event.key]
+    if (step !== undefined) this.#rows[at + step]?.button.focus()
+    else if (entry?.isBranch && opens !== undefined) {
+      this.#view.toggle(entry.topic, opens)
+      this.draw(true)
+    } else return
+    event.preventDefault()
   }
 
   /** Shows the rows; `now` arranges them at once. */
@@ -111,8 +133,15 @@ export class TopicTable {
   #fill(place, entry, now) {
     const { row, button, cells } = place
     place.entry = entry
-    setText(button, entry.name)
+    const { depth = 0, isBranch = false } = entry
+    const isOpen = isBranch && (this.#view.text !== '' || this.#view.open.has(entry.topic))
+    const sign = isBranch ? (isOpen ? '▾ ' : '▸ ') : this.#view.isTree ? '\u2002 ' : ''
+    setText(button, `${sign}${entry.name}`)
     if (button.title !== entry.name) button.title = entry.name
+    const expanded = isBranch ? String(isOpen) : null
+    if (button.ariaExpanded !== expanded) button.ariaExpanded = expanded
+    const indent = depth === 0 ? '' : `${depth}em`
+    if (button.style.paddingLeft !== indent) button.style.paddingLeft = indent
     setText(cells.value, entry.value)
     setText(cells.qos, String(entry.qos))
     setText(cells.retain, entry.retain ? 'yes' : '')
@@ -135,7 +164,7 @@ export class TopicTable {
     const of =
       view.text === ''
         ? `${short(entries.size)} topics`
-        : `${short(view.size)} of ${short(entries.size)} topics`
+        : `${short(view.topics.length)} of ${short(entries.size)} topics`
     const silent = gone > 0 ? `; ${short(gone)} that were silent gave way` : ''
     const full =
       unlisted > 0
