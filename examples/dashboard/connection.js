@@ -6,6 +6,7 @@
 import { Client, exponential, MqttError, printable } from 'mqwire'
 import { openQueue } from 'mqwire/queue'
 import { memoryStore } from 'mqwire/store'
+import { retained } from 'mqwire/typed'
 import { withoutSecrets } from './settings.js'
 
 /** What a connection looks like before there was one. */
@@ -92,6 +93,20 @@ export class Connection {
   /** Rejects with an MqttError, whose `outcome` tells whether the message may have arrived. */
   async publish(topic, payload, options) {
     return this.#existing().publish(topic, payload, optionsOf(options))
+  }
+
+  /** Topics with a retained message that a filter matches, in order. */
+  async retainedIn(filter) {
+    const topics = []
+    for await (const { topic } of retained(this.#existing(), filter, { quiet: 700 }))
+      topics.push(topic)
+    return topics.sort()
+  }
+
+  /** Removes the retained messages of topics. Rejects with the error of the first that cannot be removed. */
+  async removeRetained(topics) {
+    const client = this.#existing()
+    for (const topic of topics) await client.publish(topic, '', { qos: 1, retain: true })
   }
 
   /** Keeps a message until it is delivered, across lost connections. Gives its number, and what settles as `publish()` does. */

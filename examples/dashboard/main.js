@@ -16,6 +16,7 @@ import { setUpFiles } from './view/files.js'
 import { bounds, Inspector } from './view/inspector.js'
 import { setUpPublish } from './view/publish-box.js'
 import { showQueue } from './view/queue-progress.js'
+import { setUpRetained } from './view/retained-dialog.js'
 import { setUpTheme, wantsLessMotion } from './view/theme.js'
 import { TopicTable } from './view/topic-table.js'
 
@@ -44,6 +45,7 @@ const table = new TopicTable(recorder, {
   },
 })
 setUpTheme(() => charts.recolour())
+setUpRetained(connection, { suggested: () => recorder.selected ?? connection.view.filter ?? '#' })
 setUpFiles(recorder, {
   listed: () => table.listed,
   opened() {

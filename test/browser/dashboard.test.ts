@@ -224,6 +224,25 @@ withChromium(() => {
       await eventually(async () => (await rows()).join() === '▾ tree,▾ a,\u2002 2', 'what matches')
     })
 
+    it('removes retained messages, which it lists first', async () => {
+      await start('kept/#')
+      for (const topic of ['kept/1', 'kept/2/deep', 'kept/3'])
+        await send(topic, 'x', { retain: true })
+      await open.button('Remove retained…').click()
+      await open.at('#retained input').fill('kept/2/#')
+      await open.button('Look').click()
+      await open.shows('#retained-note', '1 message is retained there.')
+      await open.button('Remove it').click()
+      await open.shows('#retained-note', '0 messages are retained there.')
+      await open.at('#retained input').fill('kept/#')
+      await open.button('Look').click()
+      await open.shows('#retained-note', '2 messages are retained there.')
+      expect(await open.at('#retained-topics li').allTextContents()).toEqual(['kept/1', 'kept/3'])
+      await open.button('Close').click()
+      await send('kept/1', '', { retain: true })
+      await send('kept/3', '', { retain: true })
+    })
+
     it('shows what changed since the message before; saves and opens recordings', async () => {
       await start('change/#')
       const properties = { userProperties: [['k', 'v']] as [string, string][] }
