@@ -95,6 +95,7 @@ const guides = [
   ['Proxies and clouds', 'cloud'],
   ['Receiving', 'receiving'],
   ['Sending', 'sending'],
+  ['Retained messages and wills', 'retained'],
   ['Reconnecting and sessions', 'reconnecting'],
   ['Stores and queues', 'durability'],
   ['Many connections, many brokers', 'many'],
@@ -109,6 +110,7 @@ const guides = [
   ['The codec', 'wire'],
   ['From MQTT.js', 'from-mqttjs'],
   ['Examples', 'examples'],
+  ['When it does not work', 'troubleshooting'],
 ]
 const lists = [
   ['Options', 'options'],
