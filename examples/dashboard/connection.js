@@ -7,7 +7,7 @@ import { Client, exponential, MqttError, printable } from 'mqwire'
 import { openQueue } from 'mqwire/queue'
 import { memoryStore } from 'mqwire/store'
 import { retained } from 'mqwire/typed'
-import { withoutSecrets } from './settings.js'
+import { filtersIn, withoutSecrets } from './settings.js'
 
 /** What a connection looks like before there was one. */
 const nothing = {
@@ -67,7 +67,7 @@ export class Connection {
       receiveMaximum: 65_535,
     })
     // Made before the client has connected: it is sent as soon as it can be.
-    const subscription = client.subscription(filter, { qos, buffer: 4096 })
+    const subscription = client.subscription(filtersIn(filter, qos), { buffer: 4096 })
     this.#client = client
     this.#subscription = subscription
     this.#show({ state: 'connecting' })
@@ -184,6 +184,12 @@ export class Connection {
     try {
       const { granted } = await subscription.ready
       if (client === this.#client) this.#show({ granted })
+      // One of several.
+      for (const { filter, error } of granted) {
+        if (error === undefined || client !== this.#client) continue
+        this.#listener.noted(`${printable(filter)} is refused`)
+        this.#fail(error)
+      }
       for await (const messages of subscription.batches(500)) {
         if (client !== this.#client) return
         this.#listener.received(messages)

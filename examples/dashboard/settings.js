@@ -30,6 +30,14 @@ export function writeSettings({ url, filter, qos, publish = standard.publish }) 
   return `?${parameters}`
 }
 
+/** The filters in a text: `a/#, b/+ @2` has two, of which the second has a QoS of its own. */
+export function filtersIn(text, qos) {
+  return text.split(', ').map((part) => {
+    const [, filter, own] = /^(.*?)(?: @([012]))?$/s.exec(part.trim())
+    return { filter, qos: Number(own ?? qos) }
+  })
+}
+
 /** A URL without user name and password. */
 export function withoutSecrets(url) {
   if (!URL.canParse(url)) return url

@@ -199,6 +199,13 @@ withChromium(() => {
       await send('inspect/json', '', { retain: true })
     })
 
+    it('reads several filters, each with its QoS', async () => {
+      await start('one/#, two/+ @2')
+      await open.shows('#negotiated', 'one/#: QoS 1, two/+: QoS 2')
+      for (const topic of ['one/a/b', 'two/a', 'two/a/b', 'three']) await send(topic, 'x')
+      await eventually(async () => (await rows()).join() === 'one/a/b,two/a', 'both')
+    })
+
     it('shows topics as a tree, with the keyboard', async () => {
       await start('tree/#')
       for (const topic of ['tree/a/1', 'tree/a/2', 'tree/b', 'tree/a']) await send(topic, topic)
