@@ -14,6 +14,7 @@ import { recordCommand, replayCommand } from './commands/record.js'
 import { requestCommand, respondCommand } from './commands/request.js'
 import { subCommand } from './commands/sub.js'
 import { endOf, exitCodes } from './common/ending.js'
+import { decodeCommand } from './decode/command.js'
 import { doctorCommand } from './doctor/command.js'
 import { watchCommand } from './watch/command.js'
 
@@ -57,6 +58,7 @@ function program(signal: AbortSignal): Command {
     replayCommand,
     brokerCommand,
     doctorCommand,
+    decodeCommand,
     benchCommand,
     watchCommand,
   ])
