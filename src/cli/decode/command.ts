@@ -1,32 +1,33 @@
 /**
  * `mqwire decode`: shows the packets in hexadecimal text, field by field, and whether they are valid.
  */
+import { addAbortSignal } from 'node:stream'
 import { Command } from 'commander'
 import type { Sender } from 'mqwire/wire'
 import { option } from '../common/connection.js'
 import { Ending, misuse } from '../common/ending.js'
 import { visible } from '../common/format.js'
 import { type Colours, coloursOf, say, write } from '../common/terminal.js'
-import { packetsOf, type ShownField, type ShownPacket, senderOf } from './packets.js'
+import type { Field } from './fields.js'
+import { packetsOf, type ShownPacket, senderOf } from './packets.js'
 
 interface DecodeValues {
   readonly from?: Sender
-  readonly protocol: '5' | '4' | 'auto'
+  readonly protocol?: string
   readonly json?: boolean
 }
 
-const mebibytes = 16
 /** Most characters of the input. */
-const mostCharacters = mebibytes * 2 ** 20
-/** Most bytes of a field in hexadecimal, and characters of its value. */
-const mostBytes = 8
-const mostText = 200
+const mostCharacters = 16 * 2 ** 20
+/** Most bytes of a field in hexadecimal, the columns that they take, and characters of a value. */
+const [mostBytes, columns, mostText] = [8, 38, 200]
 /** Characters that are written at once. */
 const pieceSize = 65_536
 
 const examples = `
 The input is what one side sent, in hexadecimal: spaces, colons, commas, line ends and 0x are skipped. Packets follow each
-other, and may be split over lines. Without --from, a packet that only one side may send is from that side.
+other, and may be split over lines. Without --from, the first packet shows the side, by default the client; a packet that
+only the other side may send is still taken as from there. A CONNECT sets the protocol version.
 
 A broken packet is shown up to the fault, with the normative statement of the standard that it breaks, where one has a number.
 What only a session can show, such as an answer to nothing, is not looked at.
@@ -45,48 +46,32 @@ Examples:
 
 /** Defines the command. */
 export function decodeCommand(signal: AbortSignal): Command {
-  return new Command('decode')
-    .description('show the bytes of packets, field by field, and what is wrong with them')
-    .argument('[hex...]', 'the bytes in hexadecimal; - or nothing is standard input')
-    .addOption(
-      option(
-        '--from <side>',
-        'who sent them (default: client, unless the first packet is one of a server)',
-      ).choices(['client', 'server']),
-    )
-    .addOption(
-      option(
-        '--protocol <version>',
-        '5, 4 (3.1.1), or auto: 5; a CONNECT has its own',
-        undefined,
-        '5',
-      ).choices(['5', '4', 'auto']),
-    )
-    .addOption(option('--json', 'a line of JSON for each packet'))
-    .addHelpText('after', examples)
-    .action(async (words: readonly string[], values: DecodeValues) => {
-      const isGiven = words.length > 0 && words.join(' ') !== '-'
-      const bytes = bytesOf(isGiven ? words.join(' ') : await standardInput(signal))
-      await show(bytes, values, signal)
-    })
+  return (
+    new Command('decode')
+      .description('show the bytes of packets, field by field, and what is wrong with them')
+      .argument('[hex...]', 'the bytes in hexadecimal; - or nothing is standard input')
+      .addOption(option('--from <side>', 'who sent them, see below').choices(['client', 'server']))
+      // The environment may have `auto` for other commands.
+      .addOption(
+        option('--protocol <5|4|auto>', '4 is 3.1.1, auto is 5').choices(['5', '4', 'auto']),
+      )
+      .addOption(option('--json', 'a line of JSON for each packet'))
+      .addHelpText('after', examples)
+      .action(async (words: readonly string[], values: DecodeValues) => {
+        const given = words.join(' ')
+        const isInput = words.length === 0 || given === '-'
+        await show(bytesOf(isInput ? await standardInput(signal) : given), values, signal)
+      })
+  )
 }
 
 async function standardInput(signal: AbortSignal): Promise<string> {
-  const pieces: string[] = []
-  let size = 0
-  const stop = (): unknown => process.stdin.destroy(signal.reason)
-  signal.addEventListener('abort', stop)
-  try {
-    process.stdin.setEncoding('latin1')
-    for await (const piece of process.stdin) {
-      size += piece.length
-      if (size > mostCharacters) throw misuse(`the input is longer than ${mebibytes} MiB`)
-      pieces.push(piece)
-    }
-  } finally {
-    signal.removeEventListener('abort', stop)
+  let text = ''
+  for await (const piece of addAbortSignal(signal, process.stdin.setEncoding('latin1'))) {
+    text += piece
+    if (text.length > mostCharacters) throw misuse('the input is longer than 16 MiB')
   }
-  return pieces.join('')
+  return text
 }
 
 /** The bytes of hexadecimal text. @throws Ending when it is none */
@@ -107,7 +92,7 @@ async function show(bytes: Uint8Array, values: DecodeValues, signal: AbortSignal
   for (const packet of packetsOf(bytes, from, protocol === '4' ? 4 : 5)) {
     count++
     if (!packet.valid) bad++
-    piece += json ? `${jsonOf(packet)}\n` : textOf(packet, bytes, colours)
+    piece += json ? jsonOf(packet) : textOf(packet, bytes, colours)
     if (piece.length < pieceSize) continue
     await write(piece, process.stdout, signal)
     piece = ''
@@ -116,53 +101,44 @@ async function show(bytes: Uint8Array, values: DecodeValues, signal: AbortSignal
   if (bad > 0) throw new Ending('refused', `${bad} of ${count} packets broken`)
 }
 
-function jsonOf({ fields, ...packet }: ShownPacket): string {
-  const { valid, error, ...rest } = packet
-  const shown = fields.map(({ within: _within, ...field }) => field)
-  return JSON.stringify({ ...rest, fields: shown, valid, error })
-}
+const jsonOf = (packet: ShownPacket): string =>
+  `${JSON.stringify(packet, (key, value) => (key === 'within' ? undefined : value))}\n`
 
 function textOf(packet: ShownPacket, all: Uint8Array, colours: Colours): string {
   const { type, offset, length, from, protocolVersion, fields } = packet
-  const version = protocolVersion === 5 ? 'MQTT 5.0' : 'MQTT 3.1.1'
-  const lines = [
-    colours.bold(`${type} from ${from}, ${version}, ${length} bytes at byte ${offset}`),
-  ]
-  let before: readonly string[] = []
+  const version = protocolVersion === 5 ? '5.0' : '3.1.1'
+  const title = `${type} from ${from}, MQTT ${version}, ${counted(length)} at byte ${offset}`
+  const lines = [colours.bold(title)]
+  let before = ''
   for (const field of fields) {
-    const parts = field.within === '' ? [] : field.within.split('/')
+    const parts = field.within.split('/').filter((part) => part !== '')
     parts.forEach((part, depth) => {
-      if (parts.slice(0, depth + 1).join('/') !== before.slice(0, depth + 1).join('/'))
-        lines.push(`${'  '.repeat(depth + 1)}${part}`)
+      const path = `${parts.slice(0, depth + 1).join('/')}/`
+      if (!before.startsWith(path)) lines.push(`${'  '.repeat(depth + 1)}${part}`)
     })
-    before = parts
+    before = `${field.within}/`
     lines.push(lineOf(field, all.subarray(offset + field.offset), parts.length + 1, colours))
   }
   return `${[...lines, `  ${verdictOf(packet, colours)}`].join('\n')}\n`
 }
 
-/** Characters of the bytes of a field, with what stands for those that are left out. */
-const columns = mostBytes * 3 + 14
+const counted = (length: number): string => `${length} ${length === 1 ? 'byte' : 'bytes'}`
 
-function lineOf(field: ShownField, bytes: Uint8Array, depth: number, colours: Colours): string {
+function lineOf(field: Field, bytes: Uint8Array, depth: number, colours: Colours): string {
   const { offset, length, name, value, statement } = field
   const start = Buffer.from(bytes.subarray(0, Math.min(length, mostBytes))).toString('hex')
   const hex = `${start.replace(/..(?=.)/g, '$& ')}${length > mostBytes ? ` … ${length} bytes` : ''}`
   const at = `${'  '.repeat(depth)}${String(offset).padStart(5)}`
-  const text = `${name}: ${cut(visible(String(value)))}`
+  const full = visible(String(value))
+  const text = `${name}: ${full.length > mostText ? `${full.slice(0, mostText)}…` : full}`
   const shown = statement === undefined ? text : colours.red(`${text} [${statement}]`)
   return `${at}  ${colours.dim(hex.padEnd(columns - 2 * depth))}  ${shown}`
-}
-
-function cut(text: string): string {
-  return text.length > mostText ? `${text.slice(0, mostText)}…` : text
 }
 
 function verdictOf({ error, length }: ShownPacket, colours: Colours): string {
   if (error === undefined) return colours.green('ok')
   const { kind, message, offset, statement } = error
   if (kind === 'incomplete')
-    return colours.red(`incomplete: the input ends after ${length} bytes of the packet`)
-  const broken = statement === undefined ? '' : ` [${statement}]`
-  return colours.red(`broken: ${message} at byte ${offset}${broken}`)
+    return colours.red(`incomplete: the input ends after ${counted(length)} of the packet`)
+  return colours.red(`broken: ${message} at byte ${offset}${statement ? ` [${statement}]` : ''}`)
 }

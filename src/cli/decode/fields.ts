@@ -22,31 +22,21 @@ export interface Field extends Place {
   readonly length: number
   /** Text is as the sender wrote it, not escaped. */
   readonly value: string | number
+  /** The statement that is broken here. */
+  readonly statement?: string
 }
 
-/** The fields of one packet. */
-export interface Walked {
-  readonly fields: readonly Field[]
-  /** The field for which bytes are missing. */
-  readonly missing: Place | undefined
-  /** A CONNECT sets its own. */
-  readonly version: ProtocolVersion
-}
-
+const malformed = 'malformed'
 /** The name of bytes behind a fault. */
 const notRead = 'not read'
-
-/** A packet with more has its last bytes in one. */
+/** The rest of a packet with more fields is not read. */
 const mostFields = 65_536
-
-/** A longer payload is cut. */
-const mostBytes = 128
+/** A longer payload is cut, between characters. */
+const longest = /^.{0,160}/su
 
 /** The names of section 2.1.2, by packet type. */
-export const typeNames =
-  'reserved CONNECT CONNACK PUBLISH PUBACK PUBREC PUBREL PUBCOMP SUBSCRIBE SUBACK UNSUBSCRIBE UNSUBACK PINGREQ PINGRESP DISCONNECT AUTH'.split(
-    ' ',
-  )
+export const typeNames = `reserved CONNECT CONNACK PUBLISH PUBACK PUBREC PUBREL PUBCOMP
+SUBSCRIBE SUBACK UNSUBSCRIBE UNSUBACK PINGREQ PINGRESP DISCONNECT AUTH`.split(/\s/)
 
 /** How a value is encoded: the bytes of a number, or a data type of section 1.5. */
 type Kind = 1 | 2 | 4 | 'variable' | 'string' | 'pair' | 'binary' | 'payload'
@@ -69,67 +59,50 @@ const properties = new Map(
     }),
 )
 
-/** Section 3.2.2.3 of 3.1.1. */
-const connectReturnCodes = [
-  'Connection Accepted',
-  'Connection Refused, unacceptable protocol version',
-  'Connection Refused, identifier rejected',
-  'Connection Refused, Server unavailable',
-  'Connection Refused, bad user name or password',
-  'Connection Refused, not authorized',
-]
+/** Of CONNACK, by return code (section 3.2.2.3 of 3.1.1). */
+const connectReturnCodes = `Connection Accepted; unacceptable protocol version; identifier rejected;
+Server unavailable; bad user name or password; not authorized`.split(/;\s/)
 
 /** A big-endian number. */
 const numberOf = (bytes: Uint8Array): number => bytes.reduce((value, byte) => value * 256 + byte, 0)
 
-const variableOf = (bytes: Uint8Array): number =>
-  bytes.reduce((value, byte, index) => value + (byte & 127) * 128 ** index, 0)
+/** A Variable Byte Integer: its size, and its value unless it is cut off or malformed. */
+function variable(bytes: Uint8Array): { readonly size: number; readonly value?: number } {
+  let value = 0
+  for (let size = 1; size <= 4; size++) {
+    const byte = bytes[size - 1]
+    if (byte === undefined) return { size }
+    value += (byte & 127) * 128 ** (size - 1)
+    if (byte < 128) return byte === 0 && size > 1 ? { size } : { size, value }
+  }
+  return { size: 4 }
+}
 
 /** Text, or hexadecimal of what is not well-formed. */
 const textIn = (bytes: Uint8Array): string => textOf(bytes) ?? readable(bytes)
 
 /** As {@link textIn}; cut when it is long. */
 function cutText(bytes: Uint8Array): string {
-  if (bytes.length <= mostBytes) return textIn(bytes)
-  // A character has at most four bytes, so the cut moves by at most three.
-  for (let size = mostBytes; size > mostBytes - 4; size--) {
-    const text = textOf(bytes.subarray(0, size))
-    if (text !== undefined) return `${text}… ${bytes.length} bytes`
-  }
-  return readable(bytes)
+  const text = textIn(bytes)
+  const start = longest.exec(text)?.[0] ?? ''
+  return start === text ? text : `${start}… ${bytes.length} bytes`
 }
 
-/** Bytes of the Variable Byte Integer, at most 4; one more than there are when it is cut off. */
-function variableSize(bytes: Uint8Array): number {
-  const last = bytes.subarray(0, 4).findIndex((byte) => byte < 128)
-  return last < 0 ? Math.min(4, bytes.length + 1) : last + 1
-}
-
-/** Whether it is longer than it has to be, or than 4 bytes. */
-function isLonger(bytes: Uint8Array): boolean {
-  const last = bytes.at(-1) ?? 0
-  return last > 127 || (bytes.length > 1 && last === 0)
-}
-
-/** Bytes of a field that begins with its length. */
-const prefixed = (bytes: Uint8Array): number =>
-  2 + (bytes.length < 2 ? 0 : numberOf(bytes.subarray(0, 2)))
-
+/** Bytes of the value that begins the bytes, which may hold fewer. */
 function sizeOf(kind: Kind, bytes: Uint8Array): number {
   if (typeof kind === 'number') return kind
-  if (kind === 'variable') return variableSize(bytes)
+  if (kind === 'variable') return variable(bytes).size
   if (kind === 'payload') return bytes.length
-  return kind === 'pair'
-    ? prefixed(bytes) + prefixed(bytes.subarray(prefixed(bytes)))
-    : prefixed(bytes)
+  const size = 2 + (bytes.length < 2 ? 0 : numberOf(bytes.subarray(0, 2)))
+  return kind === 'pair' ? size + sizeOf('string', bytes.subarray(size)) : size
 }
 
 function valueIn(kind: Kind, bytes: Uint8Array): string | number {
   if (typeof kind === 'number') return numberOf(bytes)
-  if (kind === 'variable') return isLonger(bytes) ? 'malformed' : variableOf(bytes)
+  if (kind === 'variable') return variable(bytes).value ?? malformed
   if (kind === 'payload') return cutText(bytes)
   if (kind === 'binary') return cutText(bytes.subarray(2))
-  const size = prefixed(bytes)
+  const size = sizeOf('string', bytes)
   const text = textIn(bytes.subarray(2, size))
   return kind === 'pair' ? `${text}: ${textIn(bytes.subarray(size + 2))}` : text
 }
@@ -138,8 +111,10 @@ function valueIn(kind: Kind, bytes: Uint8Array): string | number {
 class Cursor {
   readonly fields: Field[] = []
   readonly bytes: Uint8Array
+  /** A CONNECT sets its own. */
   version: ProtocolVersion
   within = 'Fixed header'
+  /** The field for which bytes are missing: the end. */
   missing: Place | undefined
   at = 0
   /** Where the packet or its properties end. */
@@ -159,7 +134,6 @@ class Cursor {
   /**
    * Adds a field, and returns its number; 0 when bytes are missing.
    *
-   * @param show what a number means
    * @param identifier bytes before the value
    */
   take(name: string, kind: Kind, show?: (value: number) => string, identifier = 0): number {
@@ -174,7 +148,7 @@ class Cursor {
     const shown = typeof value === 'number' && show !== undefined ? show(value) : value
     if (length > 0) this.fields.push({ offset: at, length, name, value: shown, within })
     this.at += length
-    if (isShort || (kind === 'variable' && isLonger(part))) return this.stop(name)
+    if (isShort || value === malformed) return this.stop(name)
     return typeof value === 'number' ? value : 0
   }
 
@@ -202,21 +176,20 @@ class Cursor {
     const { end, within } = this
     this.end = this.at + length
     this.within = `${within}/${prefix}Properties`
-    while (this.left > 0) this.property()
+    while (this.left > 0) {
+      const known = properties.get(this.bytes[this.at] as number)
+      // Identifier and value are one field.
+      if (known !== undefined) this.take(...known, undefined, 1)
+      else this.take('unknown Property', 1)
+      if (known === undefined) this.stop('Property')
+    }
     this.end = end
     this.within = within
   }
-
-  /** Identifier and value as one field. */
-  property(): void {
-    const [name, kind] = properties.get(this.bytes[this.at] as number) ?? ['Property']
-    if (kind !== undefined) this.take(name, kind, undefined, 1)
-    else {
-      this.take(name, 1, (id) => `unknown identifier ${id}`)
-      this.stop(name)
-    }
-  }
 }
+
+/** The fields of one packet. */
+export type Walked = Readonly<Pick<Cursor, 'fields' | 'missing' | 'version'>>
 
 /** The field of the bytes from `offset` to `end`, if there are any. */
 function unread(offset: number, end: number): Field[] {
@@ -229,22 +202,21 @@ function returnName(code: number, type: number): string | undefined {
   return code === 0x80 ? 'Failure' : code < 3 ? `Success - Maximum QoS ${code}` : undefined
 }
 
-/** Fills the values of bits into a layout, which has their widths, the highest first. */
-function bits(byte: number, layout: string, size = 8): string {
-  let left = size
-  return layout.replace(/\d/g, (width) => {
-    left -= Number(width)
-    return String((byte >> left) & (2 ** Number(width) - 1))
-  })
+/** Shows the bits of a byte by a layout, which has their widths, the highest first. */
+function bits(layout: string, size = 8): (byte: number) => string {
+  return (byte) => {
+    let left = size
+    return layout.replace(/\d/g, (width) => {
+      left -= Number(width)
+      return String((byte >> left) & (2 ** Number(width) - 1))
+    })
+  }
 }
 
 function firstByte(byte: number): string {
   const name = typeNames[byte >> 4] as string
-  return bits(
-    byte,
-    name === 'PUBLISH' ? `${name}, DUP 1, QoS 2, RETAIN 1` : `${name}, flags 1111`,
-    4,
-  )
+  const layout = name === 'PUBLISH' ? 'DUP 1, QoS 2, RETAIN 1' : 'flags 1111'
+  return `${name}, ${bits(layout, 4)(byte)}`
 }
 
 function connect(cursor: Cursor): void {
@@ -255,7 +227,7 @@ function connect(cursor: Cursor): void {
   cursor.version = version
   const clean = version === 5 ? 'Clean Start' : 'Clean Session'
   const layout = `User Name 1, Password 1, Will Retain 1, Will QoS 2, Will Flag 1, ${clean} 1, reserved 1`
-  const flags = cursor.take('Connect Flags', 1, (byte) => bits(byte, layout))
+  const flags = cursor.take('Connect Flags', 1, bits(layout))
   cursor.take('Keep Alive', 2)
   cursor.properties()
   cursor.within = 'Payload'
@@ -271,62 +243,41 @@ function connect(cursor: Cursor): void {
   if (flags & 0x40) cursor.take('Password', 'binary')
 }
 
-/** Reason Code and properties, both of which may be left out. */
-function reason(cursor: Cursor, type: number): void {
-  if (cursor.version === 4 || cursor.left === 0) return
-  cursor.reason(type)
-  if (cursor.left > 0) cursor.properties()
-}
-
 /** The payload of SUBSCRIBE, UNSUBSCRIBE and their answers. */
-function list(cursor: Cursor, type: number): void {
-  const name = typeNames[type]
-  if (name === 'UNSUBACK' && cursor.version === 4) return
-  const layout =
-    cursor.version === 4
-      ? 'reserved 6, QoS 2'
-      : 'reserved 2, Retain Handling 2, Retain As Published 1, No Local 1, QoS 2'
+function list(cursor: Cursor, type: number, name: string): void {
+  const rest = cursor.version === 4 ? '' : 'Retain Handling 2, Retain As Published 1, No Local 1, '
+  const layout = bits(`reserved ${cursor.version === 4 ? 6 : 2}, ${rest}QoS 2`)
   for (let count = 1; cursor.left > 0; count++) {
     cursor.within = name === 'SUBSCRIBE' ? `Payload/Subscription ${count}` : 'Payload'
-    if (name?.endsWith('ACK')) cursor.reason(type)
+    if (name.endsWith('ACK')) cursor.reason(type)
     else cursor.take('Topic Filter', 'string')
-    if (name === 'SUBSCRIBE') cursor.take('Subscription Options', 1, (byte) => bits(byte, layout))
+    if (name === 'SUBSCRIBE') cursor.take('Subscription Options', 1, layout)
   }
 }
 
 /** Everything behind the fixed header. */
 function body(cursor: Cursor, type: number, flags: number): void {
-  switch (typeNames[type]) {
-    case 'CONNECT':
-      return connect(cursor)
-    case 'CONNACK':
-      cursor.take('Connect Acknowledge Flags', 1, (byte) =>
-        bits(byte, 'reserved 7, Session Present 1'),
-      )
-      cursor.reason(type)
-      return cursor.properties()
-    case 'PUBLISH':
-      cursor.take('Topic Name', 'string')
-      if (flags & 6) cursor.take('Packet Identifier', 2)
-      cursor.properties()
-      cursor.within = 'Payload'
-      return void cursor.take('Payload', 'payload')
-    case 'PUBACK':
-    case 'PUBREC':
-    case 'PUBREL':
-    case 'PUBCOMP':
-      cursor.take('Packet Identifier', 2)
-      return reason(cursor, type)
-    case 'SUBSCRIBE':
-    case 'SUBACK':
-    case 'UNSUBSCRIBE':
-    case 'UNSUBACK':
-      cursor.take('Packet Identifier', 2)
-      cursor.properties()
-      return list(cursor, type)
-    case 'DISCONNECT':
-    case 'AUTH':
-      return reason(cursor, type)
+  const name = typeNames[type] as string
+  if (name === 'CONNECT') return connect(cursor)
+  if (name === 'CONNACK') {
+    cursor.take('Connect Acknowledge Flags', 1, bits('reserved 7, Session Present 1'))
+    cursor.reason(type)
+    cursor.properties()
+  } else if (name === 'PUBLISH') {
+    cursor.take('Topic Name', 'string')
+    if (flags & 6) cursor.take('Packet Identifier', 2)
+    cursor.properties()
+    cursor.within = 'Payload'
+    cursor.take('Payload', 'payload')
+  } else if (name.includes('SUB')) {
+    cursor.take('Packet Identifier', 2)
+    cursor.properties()
+    if (name !== 'UNSUBACK' || cursor.version === 5) list(cursor, type, name)
+  } else if (!/^PING|^reserved/.test(name)) {
+    if (name.startsWith('PUB')) cursor.take('Packet Identifier', 2)
+    // Reason Code and properties may be left out.
+    if (cursor.version === 5 && cursor.left > 0) cursor.reason(type)
+    if (cursor.version === 5 && cursor.left > 0) cursor.properties()
   }
 }
 
@@ -346,4 +297,13 @@ export function upTo(fields: readonly Field[], fault: number, size: number): rea
   const kept = fields.filter(({ offset, name }) => offset <= fault && name !== notRead)
   const last = kept.at(-1)
   return [...kept, ...unread(last === undefined ? 0 : last.offset + last.length, size)]
+}
+
+/** Size of the packet that begins the bytes; undefined when it is unknown where it ends. */
+export function packetSize(bytes: Uint8Array): number | undefined {
+  const [first = 0] = bytes
+  // No packet, or one of HTTP or TLS: what follows is no length.
+  if (first < 0x10 || first === 0x15 || first === 0x48) return undefined
+  const { size, value } = variable(bytes.subarray(1))
+  return value === undefined ? undefined : 1 + size + value
 }

@@ -4,29 +4,9 @@
  * The verdict is that of `decode`; the fields and the statement are laid beside it. Goes on behind a
  * broken packet as long as its length can be read.
  */
-import {
-  decode,
-  type ProtocolVersion,
-  type Sender,
-  WireError,
-  type WireErrorKind,
-} from 'mqwire/wire'
-import { type Field, typeNames, upTo, type Walked, walk } from './fields.js'
+import { decode, type ProtocolVersion, type Sender, WireError } from 'mqwire/wire'
+import { type Field, packetSize, typeNames, upTo, type Walked, walk } from './fields.js'
 import { statementOf } from './statements.js'
-
-/** What is wrong with a packet. */
-export interface Broken {
-  readonly message: string
-  /** Bytes from the start of the packet. */
-  readonly offset: number
-  readonly kind: WireErrorKind
-  readonly statement?: string
-}
-
-/** A field, and the statement that is broken there. */
-export interface ShownField extends Field {
-  readonly statement?: string
-}
 
 /** A packet. */
 export interface ShownPacket {
@@ -37,29 +17,25 @@ export interface ShownPacket {
   readonly length: number
   readonly from: Sender
   readonly protocolVersion: ProtocolVersion
-  readonly fields: readonly ShownField[]
+  readonly fields: readonly Field[]
   readonly valid: boolean
-  readonly error?: Broken
+  /** What is wrong; the offset counts from the start of the packet. */
+  readonly error?: Pick<WireError, 'message' | 'offset' | 'kind'> & Pick<Field, 'statement'>
 }
 
-/** By packet type: who alone may send it (section 2.1.2). */
-const senders: readonly (Sender | undefined)[] = [
-  undefined,
-  'client',
-  'server',
-  ...Array.from({ length: 5 }, () => undefined),
-  'client',
-  'server',
-  'client',
-  'server',
-  'client',
-  'server',
-]
+const byClient = ['CONNECT', 'SUBSCRIBE', 'UNSUBSCRIBE', 'PINGREQ']
+const byServer = ['CONNACK', 'SUBACK', 'UNSUBACK', 'PINGRESP']
+
+const typeOf = ([first = 0]: Uint8Array): string => typeNames[first >> 4] as string
+
+/** Who alone may send a packet of this type (section 2.1.2). */
+function soleSender(bytes: Uint8Array): Sender | undefined {
+  if (byClient.includes(typeOf(bytes))) return 'client'
+  return byServer.includes(typeOf(bytes)) ? 'server' : undefined
+}
 
 /** The sender that the type of the first packet shows; a client when both may send it. */
-export function senderOf(bytes: Uint8Array): Sender {
-  return senders[(bytes[0] as number) >> 4] ?? 'client'
-}
+export const senderOf = (bytes: Uint8Array): Sender => soleSender(bytes) ?? 'client'
 
 /**
  * Splits the bytes, at least one, into packets.
@@ -73,31 +49,14 @@ export function* packetsOf(
   version: ProtocolVersion,
 ): Generator<ShownPacket, void> {
   let protocolVersion = version
-  const usual = senderOf(bytes)
   for (let at = 0; at < bytes.length; ) {
     const rest = bytes.subarray(at)
-    const sender = from ?? senders[(rest[0] as number) >> 4] ?? usual
-    const packet = packetOf(rest.subarray(0, sizeOf(rest)), at, sender, protocolVersion)
+    const sender = from ?? soleSender(rest) ?? senderOf(bytes)
+    const packet = packetOf(rest.subarray(0, packetSize(rest)), at, sender, protocolVersion)
     yield packet
     protocolVersion = packet.protocolVersion
     at += packet.length
   }
-}
-
-/** Size of the packet that begins the bytes; undefined when it is unknown where it ends. */
-function sizeOf(bytes: Uint8Array): number | undefined {
-  const first = bytes[0] as number
-  // No packet, or one of HTTP or TLS: what follows is no length.
-  if (first < 0x10 || first === 0x15 || first === 0x48) return undefined
-  let length = 0
-  for (let count = 1; count <= 4; count++) {
-    const byte = bytes[count]
-    if (byte === undefined) return undefined
-    length += (byte & 127) << (7 * (count - 1))
-    // A longer form than needed is malformed, too.
-    if (byte < 128) return byte === 0 && count > 1 ? undefined : 1 + count + length
-  }
-  return undefined
 }
 
 function packetOf(
@@ -107,29 +66,14 @@ function packetOf(
   version: ProtocolVersion,
 ): ShownPacket {
   const walked = walk(bytes, version)
-  const error = errorOf(bytes, from, version)
-  const shown = {
-    type: typeNames[(bytes[0] as number) >> 4] as string,
-    offset,
-    length: bytes.length,
-    from,
-    protocolVersion: walked.version,
-  }
-  if (error === undefined) return { ...shown, fields: walked.fields, valid: true }
-  return { ...shown, ...broken(bytes, walked, error, shown), valid: false }
-}
-
-function errorOf(
-  bytes: Uint8Array,
-  from: Sender,
-  protocolVersion: ProtocolVersion,
-): WireError | undefined {
+  const type = typeOf(bytes)
+  const shown = { type, offset, length: bytes.length, from, protocolVersion: walked.version }
   try {
-    decode(bytes, { from, protocolVersion })
-    return undefined
+    decode(bytes, { from, protocolVersion: version })
+    return { ...shown, fields: walked.fields, valid: true }
   } catch (error) {
-    if (error instanceof WireError) return error
-    throw error
+    if (!(error instanceof WireError)) throw error
+    return { ...shown, ...broken(bytes, walked, error, shown), valid: false }
   }
 }
 
@@ -138,7 +82,7 @@ function broken(
   walked: Walked,
   { message, kind, offset: position }: WireError,
   { type, from }: Pick<ShownPacket, 'type' | 'from'>,
-): { readonly fields: readonly ShownField[]; readonly error: Broken } {
+): Pick<ShownPacket, 'fields' | 'error'> {
   const named = (name: string): Field | undefined =>
     walked.fields.find((field) => field.name === name)
   // The codec judges name and version together, at the name.
@@ -156,12 +100,12 @@ function broken(
     name: place?.name ?? '',
     value: field?.value ?? '',
     within: place?.within ?? '',
-    first: bytes[0] as number,
+    firstByte: bytes[0] as number,
     connectFlags: bytes[named('Connect Flags')?.offset ?? bytes.length] ?? 0,
   })
-  if (statement === undefined) return { fields, error: { message, offset, kind } }
+  const noted = statement === undefined ? {} : { statement }
   return {
-    fields: fields.map((each) => (each === field ? { ...each, statement } : each)),
-    error: { message, offset, kind, statement },
+    fields: fields.map((each) => (each === field ? { ...each, ...noted } : each)),
+    error: { message, offset, kind, ...noted },
   }
 }
