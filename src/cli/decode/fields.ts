@@ -26,7 +26,6 @@ export interface Field extends Place {
   readonly statement?: string
 }
 
-const malformed = 'malformed'
 /** The name of bytes behind a fault. */
 const notRead = 'not read'
 /** The rest of a packet with more fields is not read. */
@@ -99,7 +98,7 @@ function sizeOf(kind: Kind, bytes: Uint8Array): number {
 
 function valueIn(kind: Kind, bytes: Uint8Array): string | number {
   if (typeof kind === 'number') return numberOf(bytes)
-  if (kind === 'variable') return variable(bytes).value ?? malformed
+  if (kind === 'variable') return variable(bytes).value ?? 'malformed'
   if (kind === 'payload') return cutText(bytes)
   if (kind === 'binary') return cutText(bytes.subarray(2))
   const size = sizeOf('string', bytes)
@@ -148,7 +147,7 @@ class Cursor {
     const shown = typeof value === 'number' && show !== undefined ? show(value) : value
     if (length > 0) this.fields.push({ offset: at, length, name, value: shown, within })
     this.at += length
-    if (isShort || value === malformed) return this.stop(name)
+    if (isShort || (kind === 'variable' && typeof value === 'string')) return this.stop(name)
     return typeof value === 'number' ? value : 0
   }
 

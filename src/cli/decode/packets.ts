@@ -77,6 +77,9 @@ function packetOf(
   }
 }
 
+/** Stands for the field of a fault at the end of a packet. */
+const nowhere: Field = { offset: 0, length: 0, name: '', value: '', within: '' }
+
 function broken(
   bytes: Uint8Array,
   walked: Walked,
@@ -86,21 +89,18 @@ function broken(
   const named = (name: string): Field | undefined =>
     walked.fields.find((field) => field.name === name)
   // The codec judges name and version together, at the name.
-  const isVersion =
-    message === 'unsupported protocol version' && named('Protocol Name')?.value === 'MQTT'
+  const isVersion = /^unsupported/.test(message) && named('Protocol Name')?.value === 'MQTT'
   const offset = (isVersion ? named('Protocol Version')?.offset : undefined) ?? position
   const fields = upTo(walked.fields, offset, bytes.length)
-  const field = fields.find((each) => offset < each.offset + each.length)
-  const place = message === 'packet is too short' ? (walked.missing ?? field) : field
+  const field = fields.find((each) => offset < each.offset + each.length) ?? nowhere
   const statement = statementOf({
+    ...field,
+    ...(message === 'packet is too short' ? walked.missing : undefined),
     message,
     type,
     from,
     version: walked.version,
-    name: place?.name ?? '',
-    value: field?.value ?? '',
-    within: place?.within ?? '',
-    firstByte: bytes[0] as number,
+    bytes: bytes.subarray(field.offset, field.offset + field.length),
     connectFlags: bytes[named('Connect Flags')?.offset ?? bytes.length] ?? 0,
   })
   const noted = statement === undefined ? {} : { statement }

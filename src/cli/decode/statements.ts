@@ -4,18 +4,17 @@
  * Decided by the message of the error and the field that it is at. Many faults break no numbered
  * statement: a property that occurs twice is forbidden by the text alone.
  */
-import { isShared, type ProtocolVersion, parseShare, type Sender } from 'mqwire/wire'
-import { type Place, typeNames } from './fields.js'
+import { isShared, type ProtocolVersion, type Sender } from 'mqwire/wire'
+import { type Field, type Place, typeNames } from './fields.js'
 
 /** What is known of a fault; its place is the field that is wrong, or that lacks bytes. */
-export interface Fault extends Place {
+export interface Fault extends Pick<Field, keyof Place | 'value'> {
   readonly message: string
   readonly type: string
   readonly from: Sender
   readonly version: ProtocolVersion
-  /** Of the field. */
-  readonly value: string | number
-  readonly firstByte: number
+  /** Those of the field. */
+  readonly bytes: Uint8Array
   readonly connectFlags: number
 }
 
@@ -55,8 +54,11 @@ function tooShort(fault: Fault): string {
   return within === 'Payload/Subscription 1' ? '3.8.3-2|3.8.3-3' : ''
 }
 
-function bytesLeft({ type, connectFlags }: Fault): string {
-  if (type !== 'CONNECT' || (connectFlags & 0xc0) === 0xc0) return ''
+function bytesLeft({ type, connectFlags, bytes }: Fault): string {
+  if (type !== 'CONNECT') return ''
+  // User name and password begin with their length.
+  const [high = 0, low = 0] = bytes
+  if (bytes.length < 2 + high * 256 + low || (connectFlags & 0xc0) === 0xc0) return '3.1.4-1'
   return connectFlags & 0x80 ? '3.1.2-18|3.1.2-20' : '3.1.2-16|3.1.2-18'
 }
 
@@ -79,10 +81,9 @@ function willFlags({ connectFlags }: Fault): string {
 function topicFilter({ value, version }: Fault): string {
   const filter = String(value)
   if (filter === '') return '4.7.3-1'
-  const share = parseShare(filter)
   if (version === 5 && isShared(filter)) {
     if (filter.startsWith('$share//')) return '4.8.2-1'
-    if (share === undefined || /[+#]/.test(share.shareName)) return '4.8.2-2'
+    if (!/^\$share\/[^/+#]+\/./s.test(filter)) return '4.8.2-2'
   }
   // The first wildcard that shares its level, or `#` before the last level.
   const [stray = ''] = /[^/][+#]|[+#][^/]|#(?=\/)/.exec(filter) ?? []
@@ -92,7 +93,7 @@ function topicFilter({ value, version }: Fault): string {
 /** By message of the WireError. */
 const rules: Readonly<Record<string, Rule>> = {
   'bad packet type or flags': flags,
-  'QoS 3 or DUP at QoS 0': ({ firstByte }) => ((firstByte & 6) === 6 ? '3.3.1-4' : '3.3.1-2'),
+  'QoS 3 or DUP at QoS 0': ({ bytes: [first = 0] }) => ((first & 6) === 6 ? '3.3.1-4' : '3.3.1-2'),
   'bad variable byte integer': '1.5.5-1|',
   'packet is too short': tooShort,
   'bytes after the last field': bytesLeft,

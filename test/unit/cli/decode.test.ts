@@ -57,6 +57,13 @@ describe('decode', () => {
     expect(vectors.flatMap((vector) => differences(vector, 4))).toEqual([])
   })
 
+  it('takes no text of a packet for a fault', () => {
+    const topic = Buffer.from('malformed').toString('hex')
+    const bytes = new Uint8Array(Buffer.from(`300d0009${topic}0031`, 'hex'))
+    const [packet] = packetsOf(bytes, 'client', 5)
+    expect(packet?.fields.map(({ value }) => value).slice(2)).toEqual(['malformed', 0, '1'])
+  })
+
   it('covers any bytes, and never throws', () => {
     const seeds = readVectors('../../rules/vectors.json').filter(({ fill }) => fill === undefined)
     let state = 1
