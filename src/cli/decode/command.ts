@@ -53,7 +53,7 @@ export function decodeCommand(signal: AbortSignal): Command {
       .addOption(option('--from <side>', 'who sent them, see below').choices(['client', 'server']))
       // The environment may have `auto` for other commands.
       .addOption(
-        option('--protocol <5|4|auto>', '4 is 3.1.1, auto is 5').choices(['5', '4', 'auto']),
+        option('--protocol <5|4|auto>', '4: 3.1.1; default: 5').choices(['5', '4', 'auto']),
       )
       .addOption(option('--json', 'a line of JSON for each packet'))
       .addHelpText('after', examples)
