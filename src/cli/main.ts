@@ -17,6 +17,7 @@ import { requestCommand, respondCommand } from './commands/request.js'
 import { subCommand } from './commands/sub.js'
 import { endOf, exitCodes } from './common/ending.js'
 import { applyProfile } from './common/profiles.js'
+import { decodeCommand } from './decode/command.js'
 import { doctorCommand } from './doctor/command.js'
 import { watchCommand } from './watch/command.js'
 
@@ -63,6 +64,7 @@ function program(signal: AbortSignal): Command {
     replayCommand,
     brokerCommand,
     doctorCommand,
+    decodeCommand,
     benchCommand,
     watchCommand,
   ])

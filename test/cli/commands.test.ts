@@ -745,6 +745,41 @@ describe('bench', () => {
   })
 })
 
+describe('decode', () => {
+  it('shows a CONNECT field by field, and names the statement that a packet breaks', async () => {
+    const connect = '10 0d 00 04 4d 51 54 54 05 02 00 3c 00 00 00'
+    const valid = await mqwire(['decode'], { input: `\n${connect}\n\n` })
+    expect(valid).toMatchObject({ code: 0, err: expect.stringContaining('client') })
+    expect(valid.out).toContain('00 04 4d 51 54 54')
+    expect(valid.out).toMatch(/Protocol Name: MQTT\n.*Protocol Version: 5\n.*Clean Start 1/)
+    expect(valid.out).toMatch(/\n {2}ok\n$/)
+
+    const reserved = '82070001000001 61c0'
+    const text = await mqwire(['decode', '--from', 'client', '-'], { input: reserved })
+    expect(text.code).toBe(3)
+    expect(text.out).toContain('broken: reserved subscription options at byte 8 [MQTT-3.8.3-5]')
+    const json = await mqwire(['decode', '--json', connect, reserved])
+    expect(json.code).toBe(3)
+    const [first, second] = json.out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(first).toMatchObject({ type: 'CONNECT', offset: 0, length: 15, valid: true })
+    expect(second).toMatchObject({
+      type: 'SUBSCRIBE',
+      offset: 15,
+      from: 'client',
+      protocolVersion: 5,
+      valid: false,
+      error: { offset: 8, kind: 'malformed', statement: 'MQTT-3.8.3-5' },
+    })
+    expect(second.fields.at(-1)).toMatchObject({ offset: 8, statement: 'MQTT-3.8.3-5' })
+
+    for (const input of ['', '0x1', 'zz'])
+      expect(await mqwire(['decode'], { input })).toMatchObject({ code: 1, out: '' })
+  })
+})
+
 describe('exit codes', () => {
   it.each([
     ['an option that is not there', ['sub', '--jsn', 'a'], '--json'],
