@@ -15,6 +15,7 @@ import { requestCommand, respondCommand } from './commands/request.js'
 import { subCommand } from './commands/sub.js'
 import { endOf, exitCodes } from './common/ending.js'
 import { doctorCommand } from './doctor/command.js'
+import { simulateCommand } from './simulate/command.js'
 import { watchCommand } from './watch/command.js'
 
 /** The version of the package, put in by the build. */
@@ -58,6 +59,7 @@ function program(signal: AbortSignal): Command {
     brokerCommand,
     doctorCommand,
     benchCommand,
+    simulateCommand,
     watchCommand,
   ])
     made.addCommand(define(signal))
