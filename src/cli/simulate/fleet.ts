@@ -54,6 +54,10 @@ export interface FleetOptions {
   readonly onProgress: () => void
 }
 
+function willOf({ will }: SimulatedDevice): ClientOptions['will'] {
+  return will && { topic: will.topic, payload: will.payload, qos: will.qos, retain: will.retain }
+}
+
 /** Devices that are connected. */
 export class DeviceFleet {
   readonly #links: readonly Link[]
@@ -137,13 +141,12 @@ export class DeviceFleet {
 
   async #dial(link: Link, options: ClientOptions): Promise<void> {
     const { device } = link
-    const { id: clientId, will } = device
     this.#signal.throwIfAborted()
     const client = await connect(this.#with.endpoint, {
       ...small,
       ...options,
-      clientId,
-      will,
+      clientId: device.id,
+      will: willOf(device),
       signal: this.#signal,
     })
     if (this.#isClosing) return client.destroy()
