@@ -6,18 +6,16 @@
  */
 import type { QoS } from 'mqwire'
 import {
-  type Body,
   type CommandPlan,
   type Description,
   type DeviceKind,
   type FaultPlan,
   type MessagePlan,
   mostDevices,
-  numbered,
-  type Template,
+  plain,
   type TopicPlan,
 } from './description.js'
-import { type Generator, type Maker, type Moment, type Random, seeded } from './generators.js'
+import { type Generator, type Moment, type Owner, type Random, seeded } from './generators.js'
 import { DescriptionError, type Json, type Scalar, shown } from './reading.js'
 
 /** A message of a device. */
@@ -50,9 +48,11 @@ export interface Setting {
   readonly prefix: string
 }
 
+type MakeMessage = (moment: Moment) => DeviceMessage
+
 interface TopicRun {
   readonly plan: TopicPlan
-  readonly payload: (moment: Moment) => Json
+  readonly make: MakeMessage
   readonly first: number
   count: number
   next: number
@@ -87,52 +87,56 @@ export class SimulatedDevice {
   /** The client identifier. */
   readonly id: string
   readonly will: DeviceMessage | undefined
-  /** By topic. */
-  readonly commands: ReadonlyMap<string, CommandPlan>
+  /** By topic, what a message to it does, and its answer. */
+  readonly commands: ReadonlyMap<string, { plan: CommandPlan; reply: Generator | undefined }>
+  /** True for a device that a fault can take off the network. */
+  readonly losesConnection: boolean
   readonly #kind: DeviceKind
   readonly #setting: Setting
-  readonly #fixed: ReadonlyMap<string, Scalar>
   readonly #state: Map<string, Scalar>
-  readonly #values: ReadonlyMap<string, (moment: Moment) => Json>
   readonly #topics: readonly TopicRun[]
-  readonly #online: ((moment: Moment) => Json) | undefined
-  readonly #replies = new Map<CommandPlan, (moment: Moment) => Json>()
+  readonly #online: MakeMessage | undefined
   readonly #faults: readonly FaultTimes[]
   readonly #garbage: Random
-  readonly #index: number
+  readonly #named: Owner['named']
 
   /** `index` counts the devices of a kind from 1. */
   constructor(kind: DeviceKind, index: number, setting: Setting) {
     this.#kind = kind
-    this.#index = index
     this.#setting = setting
-    this.#fixed = new Map<string, Scalar>([
+    this.#state = new Map(kind.state)
+    const fixed = new Map<string, Scalar>([
       ['index', index],
       ['name', kind.name],
     ])
-    this.#state = new Map(kind.state)
-    this.#values = new Map()
-    const own = this.#fill(kind.id, undefined)
-    this.id = `${setting.prefix}${own}`
-    this.#fixed = new Map([...this.#fixed, ['id', own]])
-    this.#values = new Map(
-      [...kind.values].map(([name, { maker, path }]) => [name, once(this.#make(maker, path))]),
-    )
+    const values = new Map<string, Generator>()
+    const random = (purpose: string): Random =>
+      seeded(`${setting.seed}/${fixed.get('id')}/${purpose}`)
+    const named = (name: string, moment: Moment): Json =>
+      fixed.get(name) ?? values.get(name)?.(moment) ?? this.#state.get(name) ?? null
+    const owner: Owner = { random, index, named }
+    const begin = { at: 0, date: setting.began, fault: undefined }
+    const id = kind.id(owner)(begin)
+    fixed.set('id', id)
+    this.id = `${setting.prefix}${id}`
+    for (const [name, maker] of kind.values) values.set(name, once(maker(owner)))
     this.#topics = kind.topics.map((plan, at) => {
-      const { every = Number.POSITIVE_INFINITY } = plan
-      const first = Number.isFinite(every) ? this.#random(`phase/${at}`)() * every : every
-      return { plan, payload: this.#bind(plan.payload), first, count: 0, next: first }
+      const phase = random(`phase/${at}`)()
+      const first = Number.isFinite(plan.every) ? phase * plan.every : plan.every
+      return { plan, make: this.#bind(plan, owner), first, count: 0, next: first }
     })
-    this.#faults = kind.faults.map((plan, at) => new FaultTimes(plan, this.#random(`fault/${at}`)))
-    this.#garbage = this.#random('garbage')
-    this.#online = kind.online && this.#bind(kind.online.payload)
-    const calm = this.#moment(0)
-    this.will = kind.will && this.#message(kind.will, this.#bind(kind.will.payload), calm)
+    this.#faults = kind.faults.map((plan, at) => new FaultTimes(plan, random(`fault/${at}`)))
+    this.losesConnection = kind.faults.some((plan) => plan.kind === 'offline')
+    this.#garbage = random('garbage')
+    this.#online = kind.online && this.#bind(kind.online, owner)
+    this.will = kind.will && this.#bind(kind.will, owner)(begin)
     this.commands = new Map(
-      kind.commands.map((plan) => [`${setting.prefix}${this.#topic(plan.topic, calm)}`, plan]),
+      kind.commands.map((plan) => [
+        `${setting.prefix}${plan.topic(owner)(begin)}`,
+        { plan, reply: plan.reply?.(owner) },
+      ]),
     )
-    for (const plan of kind.commands)
-      if (plan.reply !== undefined) this.#replies.set(plan, this.#bind(plan.reply))
+    this.#named = named
   }
 
   /** When the next message may be due. */
@@ -147,7 +151,7 @@ export class SimulatedDevice {
       if (due > now) return undefined
       const run = this.#topics.find(({ next }) => next === due) as TopicRun
       run.count += 1
-      run.next = run.first + run.count * (run.plan.every as number)
+      run.next = run.first + run.count * run.plan.every
       const message = this.#published(run, due)
       if (message !== undefined) return message
     }
@@ -158,31 +162,22 @@ export class SimulatedDevice {
     return this.#isActive('offline', now)
   }
 
-  /** True for a device that a fault can take off the network. */
-  get losesConnection(): boolean {
-    return this.#faults.some(({ plan }) => plan.kind === 'offline')
-  }
-
   /** What it publishes once it has connected. */
   connected(now: number): readonly DeviceMessage[] {
-    const { online } = this.#kind
-    const first =
-      online === undefined || this.#online === undefined
-        ? []
-        : [this.#message(online, this.#online, this.#moment(now))]
-    return [...first, ...this.#changed(now)]
+    const greeting = this.#online?.(this.#moment(now))
+    return [...(greeting === undefined ? [] : [greeting]), ...this.#changed(now)]
   }
 
   /** A message has come; undefined when its topic is no command. */
   handle(topic: string, payload: string, now: number): CommandResult | undefined {
-    const plan = this.commands.get(topic)
-    if (plan === undefined) return undefined
-    const found = this.#read(plan, payload)
+    const command = this.commands.get(topic)
+    if (command === undefined) return undefined
+    const found = this.#read(command.plan, payload)
     if (typeof found === 'string')
       return { reply: JSON.stringify({ error: found }), problem: found, messages: [] }
     const isNew = [...found].some(([key, value]) => this.#state.get(key) !== value)
     for (const [key, value] of found) this.#state.set(key, value)
-    const made = this.#replies.get(plan)?.(this.#moment(now))
+    const made = command.reply?.(this.#moment(now))
     return {
       reply: plain(made ?? Object.fromEntries(this.#state)),
       problem: undefined,
@@ -228,7 +223,7 @@ export class SimulatedDevice {
       .flatMap((run) => this.#published(run, now) ?? [])
   }
 
-  #published({ plan, payload }: TopicRun, at: number): DeviceMessage | undefined {
+  #published({ plan, make }: TopicRun, at: number): DeviceMessage | undefined {
     if (this.#isActive('offline', at) || this.#isActive('silent', at)) return undefined
     const moment = this.#moment(at)
     if (plan.when !== undefined) {
@@ -238,60 +233,23 @@ export class SimulatedDevice {
       if (below !== undefined && !(Number(value) < below)) return undefined
       if (is !== undefined && value !== is) return undefined
     }
-    const message = this.#message(plan, payload, moment)
+    const message = make(moment)
     if (!this.#isActive('garbage', at)) return message
     const bytes = Uint8Array.from({ length: message.payload.length }, () => this.#garbage() * 256)
     return { ...message, payload: bytes }
   }
 
-  #message(plan: MessagePlan, make: (moment: Moment) => Json, moment: Moment): DeviceMessage {
+  #bind(plan: MessagePlan, owner: Owner): MakeMessage {
     const { qos, retain, contentType } = plan
-    const topic = `${this.#setting.prefix}${this.#topic(plan.topic, moment)}`
-    return { at: moment.at, topic, payload: plain(make(moment)), qos, retain, contentType }
-  }
-
-  #topic(template: Template, moment: Moment): string {
-    return this.#fill(template, moment, (text) => text.replaceAll(/[+#/\0]/g, '_'))
-  }
-
-  #fill(template: Template, moment: Moment | undefined, safe = (text: string) => text): string {
-    return template
-      .map((part) =>
-        typeof part === 'string' ? part : safe(plain(this.#named(part.name, moment ?? noMoment))),
-      )
-      .join('')
-  }
-
-  #named(name: string, moment: Moment): Json {
-    return (
-      this.#fixed.get(name) ?? this.#values.get(name)?.(moment) ?? this.#state.get(name) ?? null
-    )
-  }
-
-  #bind(body: Body): (moment: Moment) => Json {
-    if (body.is === 'value') return () => body.value
-    if (body.is === 'made') return this.#make(body.maker, body.path)
-    if (body.is === 'list') {
-      const items = body.items.map((item) => this.#bind(item))
-      return (moment) => items.map((make) => make(moment))
-    }
-    if (body.is === 'object') {
-      const entries = body.entries.map(([name, each]) => [name, this.#bind(each)] as const)
-      return (moment) => Object.fromEntries(entries.map(([name, make]) => [name, make(moment)]))
-    }
-    // A name alone keeps its type.
-    const [first] = body.template
-    if (body.template.length === 1 && typeof first === 'object')
-      return (moment) => this.#named(first.name, moment)
-    return (moment) => this.#fill(body.template, moment)
-  }
-
-  #make(maker: Maker, path: string): Generator {
-    return maker({ random: this.#random(path), index: this.#index, state: this.#state })
-  }
-
-  #random(purpose: string): Random {
-    return seeded(`${this.#setting.seed}/${this.#fixed.get('id')}/${purpose}`)
+    const [topic, body] = [plan.topic(owner), plan.payload(owner)]
+    return (moment) => ({
+      at: moment.at,
+      topic: `${this.#setting.prefix}${topic(moment)}`,
+      payload: plain(body(moment)),
+      qos,
+      retain,
+      contentType,
+    })
   }
 
   #moment(at: number): Moment {
@@ -304,8 +262,6 @@ export class SimulatedDevice {
   }
 }
 
-const noMoment: Moment = { at: 0, date: 0, fault: undefined }
-
 /** One value for each moment, so that all messages of a moment agree. */
 function once(next: Generator): Generator {
   let last: Json = null
@@ -315,11 +271,6 @@ function once(next: Generator): Generator {
     time = moment.at
     return last
   }
-}
-
-/** A value as a payload, or as a part of a text. */
-function plain(value: Json): string {
-  return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 function parsed(payload: string): unknown {
@@ -359,12 +310,12 @@ export function devicesOf(
 /** Counts whose sum is the total, as far as a kind can have several devices. */
 function scaled(kinds: readonly DeviceKind[], total: number | undefined): readonly number[] {
   if (total === undefined) return kinds.map(({ count }) => count)
-  const single = kinds.filter((kind) => !numbered(kind)).length
-  const many = kinds.reduce((sum, kind) => sum + (numbered(kind) ? kind.count : 0), 0)
+  const single = kinds.filter(({ isNumbered }) => !isNumbered).length
+  const many = kinds.reduce((sum, kind) => sum + (kind.isNumbered ? kind.count : 0), 0)
   const factor = Math.max(0, Math.min(total, mostDevices) - single) / Math.max(1, many)
   let before = 0
   return kinds.map((kind) => {
-    if (!numbered(kind)) return kind.count
+    if (!kind.isNumbered) return kind.count
     const from = Math.round(before * factor)
     before += kind.count
     return Math.round(before * factor) - from

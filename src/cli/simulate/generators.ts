@@ -10,6 +10,7 @@ import {
   flag,
   type Json,
   list,
+  named,
   number,
   object,
   optional,
@@ -50,12 +51,14 @@ export interface Moment {
 /** Gives the next value. The moments of one generator do not go back. */
 export type Generator = (moment: Moment) => Json
 
-/** What a generator belongs to. */
+/** The device that a generator belongs to. */
 export interface Owner {
-  readonly random: Random
+  /** Random numbers of one purpose. */
+  readonly random: (purpose: string) => Random
   /** Number of the device among those of its kind, from 1. */
   readonly index: number
-  readonly state: ReadonlyMap<string, Scalar>
+  /** The value of a name: of the state, or a generator of the device. */
+  readonly named: (name: string, moment: Moment) => Json
 }
 
 /** Makes a generator for one device. */
@@ -71,51 +74,37 @@ export interface Surroundings {
   readonly stateNames: ReadonlySet<string>
 }
 
-const range = { min: number(), max: number(), digits: optional(whole(0, 9), 2) }
+type Parse = (value: unknown, path: string, around: Surroundings) => Maker
 
-function checkRange({ min, max }: { min: number; max: number }, path: string): void {
-  if (min >= max) throw new DescriptionError(`${path}.max`, `must be above min, which is ${min}`)
+// `$` has chosen the generator before.
+function settings<T>(checks: { readonly [K in keyof T]: Check<T[K]> }): Check<T> {
+  return shape({ $: text(), ...checks } as never) as Check<T>
 }
 
 function rounded(value: number, digits: number): number {
   return Number(value.toFixed(digits))
 }
 
+const range = { min: number(), max: number(), digits: optional(whole(0, 9), 2) }
+type Range = { readonly [K in keyof typeof range]: number }
+
+function checkRange({ min, max }: Range, path: string): void {
+  if (min >= max) throw new DescriptionError(`${path}.max`, `must be above min, which is ${min}`)
+}
+
 /** A number in its range, or beyond it in a spike. */
-function bounded(
-  value: number,
-  { min, max, digits }: { min: number; max: number; digits: number },
-  { fault }: Moment,
-): number {
+function bounded(value: number, { min, max, digits }: Range, { fault }: Moment): number {
   if (fault === 'spike') return rounded(max + (max - min), digits)
   return Math.min(max, Math.max(min, rounded(value, digits)))
 }
 
-/** While a device is stuck, its sensors repeat themselves. */
-function sticking(maker: Maker): Maker {
-  return (owner) => {
-    const next = maker(owner)
-    let last: Json | undefined
-    return (moment) => {
-      if (moment.fault !== 'stuck' || last === undefined) last = next(moment)
-      return last
-    }
-  }
-}
-
-type Settings<T> = Check<T & { readonly $: string }>
-
-// `$` has chosen the generator before.
-function settings<T>(checks: { readonly [K in keyof T]: Check<T[K]> }): Settings<T> {
-  return shape({ $: text(), ...checks } as never) as Settings<T>
-}
-
 const walkSettings = settings({ ...range, step: number(0) })
-function walk(value: unknown, path: string): Maker {
+const walk: Parse = (value, path) => {
   const given = walkSettings(value, path)
   checkRange(given, path)
   const { min, max, step } = given
-  return ({ random }) => {
+  return (owner) => {
+    const random = owner.random(path)
     let now = min + random() * (max - min)
     return (moment) => {
       now += (random() * 2 - 1) * step
@@ -128,16 +117,16 @@ function walk(value: unknown, path: string): Maker {
 }
 
 const sineSettings = settings({ ...range, period: duration, noise: optional(number(0), 0) })
-function sine(value: unknown, path: string): Maker {
+const sine: Parse = (value, path) => {
   const given = sineSettings(value, path)
   checkRange(given, path)
   const { min, max, period, noise } = given
-  return ({ random }) => {
+  return (owner) => {
+    const random = owner.random(path)
     const phase = random()
     return (moment) => {
       const wave = Math.sin(2 * Math.PI * (moment.at / period + phase))
-      const middle = (min + max) / 2
-      const exact = middle + (wave * (max - min)) / 2 + (random() * 2 - 1) * noise
+      const exact = (min + max + wave * (max - min)) / 2 + (random() * 2 - 1) * noise
       return bounded(exact, given, moment)
     }
   }
@@ -145,10 +134,10 @@ function sine(value: unknown, path: string): Maker {
 
 const enumSettings = settings({
   values: list(scalar),
-  weights: optional(list(number(0)), undefined),
+  weights: optional(list(number(0))),
   hold: optional(duration, 0),
 })
-function enumeration(value: unknown, path: string): Maker {
+const enumeration: Parse = (value, path) => {
   const { values, weights = values.map(() => 1), hold } = enumSettings(value, path)
   const sum = weights.reduce((all, weight) => all + weight, 0)
   if (weights.length !== values.length || sum <= 0)
@@ -156,7 +145,8 @@ function enumeration(value: unknown, path: string): Maker {
       `${path}.weights`,
       `must have a number for each of the ${values.length} values, not all 0`,
     )
-  return ({ random }) => {
+  return (owner) => {
+    const random = owner.random(path)
     let until = Number.NEGATIVE_INFINITY
     let now: Scalar = null
     return ({ at }) => {
@@ -174,7 +164,7 @@ function enumeration(value: unknown, path: string): Maker {
 }
 
 const counterSettings = settings({ start: optional(number(), 0), step: optional(number(), 1) })
-function counter(value: unknown, path: string): Maker {
+const counter: Parse = (value, path) => {
   const { start, step } = counterSettings(value, path)
   return () => {
     let count = 0
@@ -184,7 +174,7 @@ function counter(value: unknown, path: string): Maker {
 }
 
 const timeSettings = settings({})
-function time(value: unknown, path: string): Maker {
+const time: Parse = (value, path) => {
   timeSettings(value, path)
   return () => (moment) => new Date(moment.date).toISOString()
 }
@@ -210,64 +200,57 @@ const trackSettings = settings({
   speed: number(0.01, 10_000),
   loop: optional(flag, true),
 })
-function track(value: unknown, path: string): Maker {
+const track: Parse = (value, path) => {
   const { points, speed, loop } = trackSettings(value, path)
-  const ends = loop ? [...points.slice(1), points[0] as Point] : points.slice(1)
   let total = 0
-  const legs = ends.map((to, index) => {
-    const from = points[index] as Point
+  const legs = points.flatMap((from, at) => {
+    const to = points[at + 1] ?? (loop ? points[0] : undefined)
+    if (to === undefined) return []
     const [north, east] = between(from, to)
-    const start = total
-    total += Math.hypot(north, east)
-    const heading = (Math.atan2(east, north) / radians + 360) % 360
-    return { from, to, start, length: total - start, heading }
+    const [start, length] = [total, Math.hypot(north, east)]
+    total += length
+    const heading = Math.round(Math.atan2(east, north) / radians + 360) % 360
+    return length === 0 ? [] : [{ from, to, start, length, heading }]
   })
-  if (total === 0) throw new DescriptionError(`${path}.points`, 'must not all be the same')
+  const [first] = legs
+  if (first === undefined) throw new DescriptionError(`${path}.points`, 'must not all be the same')
   return ({ random }) => {
     // On a loop, devices are spread over it.
-    const offset = loop ? random() * total : 0
+    const offset = loop ? random(path)() * total : 0
     return ({ at }) => {
       const way = offset + (speed * at) / 1000
       const isOver = !loop && way >= total
       const distance = isOver ? total : way % total
-      const leg = legs.findLast(({ start, length }) => start <= distance && length > 0)
-      const { from, to, start, length, heading } = leg ?? (legs[0] as (typeof legs)[0])
+      const leg = legs.findLast(({ start }) => start <= distance) ?? first
+      const { from, to, start, length, heading } = leg
       const part = Math.min(1, (distance - start) / length)
       return {
         lat: rounded(from[0] + (to[0] - from[0]) * part, 6),
         lon: rounded(from[1] + (to[1] - from[1]) * part, 6),
         speed: isOver ? 0 : speed,
-        heading: Math.round(heading) % 360,
+        heading,
       }
     }
   }
 }
 
-const row: Check<Row> = (value, path) => {
-  const cells = Object.entries(object(value, path))
-  return Object.fromEntries(cells.map(([name, cell]) => [name, scalar(cell, `${path}.${name}`)]))
-}
+const cells = named(scalar, text(0))
+const row: Check<Row> = (value, path) => Object.fromEntries(cells(value, path))
 
 const csvSettings = settings({
-  file: optional(text(), undefined),
-  rows: optional(list(row, 1, 1_000_000), undefined),
+  file: optional(text()),
+  rows: optional(list(row, 1, 100_000)),
   column: text(),
 })
-function csv(value: unknown, path: string, { rowsOf }: Surroundings): Maker {
+const csv: Parse = (value, path, { rowsOf }) => {
   const { file, rows: given, column } = csvSettings(value, path)
   if ((file === undefined) === (given === undefined))
     throw new DescriptionError(path, 'needs either file or rows')
-  let rows = given ?? []
-  try {
-    if (file !== undefined) rows = rowsOf(file)
-  } catch (error) {
-    throw new DescriptionError(`${path}.file`, (error as Error).message)
-  }
-  const [first] = rows
-  if (first === undefined) throw new DescriptionError(path, 'has no rows')
-  if (!Object.hasOwn(first, column)) {
-    const columns = Object.keys(first).map(shown).join(', ')
-    throw new DescriptionError(`${path}.column`, `no ${shown(column)}; the columns are ${columns}`)
+  const rows = given ?? read(file as string, `${path}.file`, rowsOf)
+  const columns = Object.keys(rows[0] ?? {})
+  if (!columns.includes(column)) {
+    const rule = `no ${shown(column)}; the columns are ${columns.map(shown).join(', ')}`
+    throw new DescriptionError(`${path}.column`, rule)
   }
   // All columns of a device begin in the same row, so they stay together.
   return ({ index }) => {
@@ -276,43 +259,61 @@ function csv(value: unknown, path: string, { rowsOf }: Surroundings): Maker {
   }
 }
 
-const stateSettings = settings({ key: text() })
-function state(value: unknown, path: string, { stateNames }: Surroundings): Maker {
-  const { key } = stateSettings(value, path)
-  if (!stateNames.has(key)) {
-    const names = [...stateNames].join(', ')
-    throw new DescriptionError(
-      `${path}.key`,
-      names === '' ? 'the device has no state; add "state"' : `unknown; the state has ${names}`,
-    )
+function read(file: string, path: string, rowsOf: Surroundings['rowsOf']): readonly Row[] {
+  try {
+    return rowsOf(file)
+  } catch (error) {
+    throw new DescriptionError(path, (error as Error).message)
   }
-  return (owner) => () => owner.state.get(key) ?? null
 }
 
-type Parse = (value: unknown, path: string, around: Surroundings) => Maker
-const stuck =
-  (parse: Parse): Parse =>
-  (...given) =>
-    sticking(parse(...given))
-
-const parsers: Readonly<Record<string, Parse>> = {
-  walk: stuck(walk),
-  sine: stuck(sine),
-  enum: stuck(enumeration),
-  counter: stuck(counter),
-  time,
-  track: stuck(track),
-  csv: stuck(csv),
-  state,
+const stateSettings = settings({ key: text() })
+const state: Parse = (value, path, around) => {
+  const { key } = stateSettings(value, path)
+  assertState(key, `${path}.key`, around)
+  return (owner) => (moment) => owner.named(key, moment)
 }
+
+/** @throws DescriptionError for a key that the state does not have */
+export function assertState(key: string, path: string, { stateNames }: Surroundings): void {
+  if (stateNames.has(key)) return
+  const names = [...stateNames].join(', ')
+  const rule = names === '' ? 'the device has no state; add "state"' : `the state has ${names}`
+  throw new DescriptionError(path, rule)
+}
+
+const sensors: Readonly<Record<string, Parse>> = {
+  walk,
+  sine,
+  enum: enumeration,
+  counter,
+  track,
+  csv,
+}
+const others: Readonly<Record<string, Parse>> = { time, state }
+const parsers = { ...sensors, ...others }
 
 /** Reads a generator: an object with `$`. @throws DescriptionError */
 export function generator(value: unknown, path: string, around: Surroundings): Maker {
-  const { $: name } = object(value, path)
-  if (typeof name === 'string' && Object.hasOwn(parsers, name))
-    return (parsers[name] as Parse)(value, path, around)
-  const allowed = Object.keys(parsers).join(', ')
-  throw new DescriptionError(`${path}.$`, `no generator ${shown(name)}; allowed: ${allowed}`)
+  const name = String(object(value, path)['$'])
+  if (!Object.hasOwn(parsers, name)) {
+    const allowed = Object.keys(parsers).join(', ')
+    throw new DescriptionError(`${path}.$`, `no generator ${shown(name)}; allowed: ${allowed}`)
+  }
+  const maker = (parsers[name] as Parse)(value, path, around)
+  return Object.hasOwn(sensors, name) ? sticking(maker) : maker
+}
+
+/** While a device is stuck, its sensors repeat themselves. */
+function sticking(maker: Maker): Maker {
+  return (owner) => {
+    const next = maker(owner)
+    let last: Json | undefined
+    return (moment) => {
+      if (moment.fault !== 'stuck' || last === undefined) last = next(moment)
+      return last
+    }
+  }
 }
 
 /** The rows of a CSV file whose first line has the names; numbers become numbers. */

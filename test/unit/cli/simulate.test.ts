@@ -259,7 +259,7 @@ describe('a wrong description', () => {
     ],
     [
       { topics: [{ ...topic, payload: [{ $: 'wlak' }] }] },
-      'devices[0].topics[0].payload[0].$: no generator "wlak"; allowed: walk, sine, enum, counter, time, track, csv, state',
+      'devices[0].topics[0].payload[0].$: no generator "wlak"; allowed: walk, sine, enum, counter, track, csv, time, state',
     ],
     [
       { topics: [{ ...topic, payload: { ...walk, max: 0 } }] },
