@@ -33,8 +33,8 @@ const tick = 10
 /** Milliseconds that devices may keep the event loop busy. */
 const turn = 50
 
-/** A device has few commands, and they are short. */
-const small: ClientOptions = { receiveMaximum: 100, maximumPacketSize: 65_536 }
+/** Bytes of the largest command: they are short, and there are many devices. */
+const maximumPacketSize = 65_536
 
 interface Link {
   readonly device: SimulatedDevice
@@ -143,7 +143,7 @@ export class DeviceFleet {
     const { device } = link
     this.#signal.throwIfAborted()
     const client = await connect(this.#with.endpoint, {
-      ...small,
+      maximumPacketSize,
       ...options,
       clientId: device.id,
       will: willOf(device),
