@@ -208,7 +208,9 @@ function commandPlan(
     for (const name of plan.set.keys())
       if (plan.values !== undefined) list(typed(name))(plan.values, `${path}.values`)
     // With one key, a payload that is no object is the value itself.
-    return { ...plan, takesText: typeof object(value, path)['set'] === 'string' }
+    // Its topic as written, to find two that are the same.
+    const { topic: name, set } = object(value, path)
+    return { ...plan, name, takesText: typeof set === 'string' }
   }
 }
 
@@ -251,6 +253,13 @@ function deviceKind(rowsOf: Surroundings['rowsOf']) {
       online: optional(messagePlan(names, around)),
       faults: optional(list(faultPlan, 0, 100), []),
     })(value, path)
+    const topics = kind.commands.map(({ name }) => name)
+    const again = topics.findIndex((topic, at) => topics.indexOf(topic) < at)
+    if (again >= 0)
+      throw new DescriptionError(
+        `${path}.commands[${again}].topic`,
+        'another command has it; give each command its own',
+      )
     const isNumbered = kind.id.includes('{index}')
     if (kind.count > 1 && !isNumbered)
       throw new DescriptionError(`${path}.id`, 'must have {index}, because count is above 1')

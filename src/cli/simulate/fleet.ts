@@ -40,6 +40,8 @@ interface Link {
   readonly device: SimulatedDevice
   client: Client | undefined
   isDialling: boolean
+  /** The connection has ended for good. */
+  isGone: boolean
   pending: number
 }
 
@@ -87,6 +89,7 @@ export class DeviceFleet {
       device,
       client: undefined,
       isDialling: false,
+      isGone: false,
       pending: 0,
     }))
     this.#with = given
@@ -131,7 +134,7 @@ export class DeviceFleet {
     this.#stop.abort()
     const timeout = this.#with.signal.aborted ? 1000 : 2000
     const clients = this.#links.flatMap(({ client }) => client ?? [])
-    await Promise.all(clients.map((client) => client.disconnect({ timeout })))
+    await Promise.allSettled(clients.map((client) => client.disconnect({ timeout })))
   }
 
   /** Simulated milliseconds since the beginning. */
@@ -156,22 +159,29 @@ export class DeviceFleet {
       if (link.client !== client || this.#isClosing) return
       link.client = undefined
       this.connected -= 1
-      this.#gone += 1
-      this.#fail(error)
+      this.#lose(link, error)
     })
-    if (device.commands.size > 0) {
-      const { granted } = await client.listen(
-        [...device.commands.keys()],
-        (message) => this.#handle(link, message),
-        { qos: 1, buffer: 100 },
-      )
-      assertGranted(granted)
-    }
+    if (device.commands.size > 0) await this.#listen(link, client)
+    if (link.client !== client) return
     const greet = (): void => {
       for (const message of device.connected(this.#now())) this.#send(link, message)
     }
     client.on('connect', greet)
     greet()
+  }
+
+  async #listen(link: Link, client: Client): Promise<void> {
+    try {
+      const { granted } = await client.listen(
+        [...link.device.commands.keys()],
+        (message) => this.#handle(link, message),
+        { qos: 1, buffer: 100 },
+      )
+      assertGranted(granted)
+    } catch (error) {
+      // Otherwise a fault has cut the connection meanwhile.
+      if (link.client === client) throw error
+    }
   }
 
   async #publishDue(now: number): Promise<void> {
@@ -200,11 +210,11 @@ export class DeviceFleet {
       this.connected -= 1
       // Without DISCONNECT, as by a cut cable: the broker publishes the will.
       client.destroy()
-    } else if (!isOffline && client === undefined && !link.isDialling) {
+    } else if (!isOffline && client === undefined && !link.isDialling && !link.isGone) {
       link.isDialling = true
       this.#dial(link, { ...this.#with.options, firstConnect: 'wait' })
         .catch((error: unknown) => {
-          if (!this.#signal.aborted) this.#fail(error)
+          if (!this.#signal.aborted) this.#lose(link, error)
         })
         .finally(() => {
           link.isDialling = false
@@ -220,7 +230,7 @@ export class DeviceFleet {
     for (const message of result.messages) this.#send(link, message)
     const { responseTopic, correlationData } = properties
     if (responseTopic === undefined || validateTopicName(responseTopic) !== undefined) return
-    // A peer has no business there.
+    // Topics of the broker itself are not for answers.
     if (responseTopic.startsWith('$')) return
     this.#publish(link, responseTopic, result.reply, {
       qos: 1,
@@ -265,6 +275,12 @@ export class DeviceFleet {
         else if (!this.#with.signal.aborted) this.#fail(error)
       },
     )
+  }
+
+  #lose(link: Link, error: unknown): void {
+    link.isGone = true
+    this.#gone += 1
+    this.#fail(error)
   }
 
   #fail(error: unknown): void {

@@ -1,4 +1,4 @@
-/** The devices of `mqwire simulate` under virtual time: their values, commands, faults, and what a wrong description is told. */
+/** The devices of `mqwire simulate` under virtual time: values, commands, faults, and the errors of wrong descriptions. */
 import { describe, expect, it } from 'vitest'
 import { type Description, parseDescription } from '../../../src/cli/simulate/description.js'
 import {
@@ -284,6 +284,10 @@ describe('a wrong description', () => {
     [
       { state: { on: true }, commands: [{ topic: 't', set: 'on', values: ['x'] }] },
       'devices[0].commands[0].values[0]: must be a boolean, as on is in the state',
+    ],
+    [
+      { state: { on: true }, commands: Array(2).fill({ topic: 't', set: 'on' }) },
+      'devices[0].commands[1].topic: another command has it; give each command its own',
     ],
     [
       { faults: [{ kind: 'slow', every: '1m', for: '1s' }] },
