@@ -207,8 +207,7 @@ function commandPlan(
     const plan = check(value, path)
     for (const name of plan.set.keys())
       if (plan.values !== undefined) list(typed(name))(plan.values, `${path}.values`)
-    // With one key, a payload that is no object is the value itself.
-    // Its topic as written, to find two that are the same.
+    // `name` is to find the same topic twice. With one key, a payload that is no object is its value.
     const { topic: name, set } = object(value, path)
     return { ...plan, name, takesText: typeof set === 'string' }
   }
