@@ -42,6 +42,13 @@ function sources() {
     .sort()
 }
 
+/** The data that the command takes in. */
+function data() {
+  return filesBelow(path.join(root, 'src', 'cli'))
+    .filter((file) => file.endsWith('.json'))
+    .sort()
+}
+
 /** Changes whenever a build could come out differently. */
 function fingerprint() {
   const names = [
@@ -54,7 +61,7 @@ function fingerprint() {
   ]
   const settings = names.map((name) => path.join(root, name))
   const hash = createHash('sha256')
-  for (const file of [...sources(), ...settings])
+  for (const file of [...sources(), ...data(), ...settings])
     hash
       .update(`${path.relative(root, file)}\n`)
       .update(readFileSync(file))

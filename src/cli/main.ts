@@ -19,6 +19,7 @@ import { endOf, exitCodes } from './common/ending.js'
 import { applyProfile } from './common/profiles.js'
 import { decodeCommand } from './decode/command.js'
 import { doctorCommand } from './doctor/command.js'
+import { simulateCommand } from './simulate/command.js'
 import { watchCommand } from './watch/command.js'
 
 /** The version of the package, put in by the build. */
@@ -66,6 +67,7 @@ function program(signal: AbortSignal): Command {
     doctorCommand,
     decodeCommand,
     benchCommand,
+    simulateCommand,
     watchCommand,
   ])
     made.addCommand(define(signal))

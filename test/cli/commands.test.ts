@@ -299,11 +299,11 @@ describe('request and respond', () => {
   })
 
   it('a time limit ends the programs that run; a caller learns no path of this machine', async () => {
-    const timed = start(['respond', ...url, 'slow', '--for', '1s', '--exec', 'sleep', '--', '20'])
+    const timed = start(['respond', ...url, 'slow', '--for', '4s', '--exec', 'sleep', '--', '20'])
     const absent = start(['respond', ...url, 'absent', '--exec', '/not/there'])
     await Promise.all([timed.said('answering'), absent.said('answering')])
     const [slow, none] = await Promise.all([
-      mqwire(['request', ...url, 'slow', '', '--timeout', '5s']),
+      mqwire(['request', ...url, 'slow', '', '--timeout', '10s']),
       mqwire(['request', ...url, 'absent', '', '--timeout', '5s']),
     ])
     expect(slow.code).toBe(3)
@@ -777,6 +777,73 @@ describe('decode', () => {
 
     for (const input of ['', '0x1', 'zz'])
       expect(await mqwire(['decode'], { input })).toMatchObject({ code: 1, out: '' })
+  })
+})
+
+describe('simulate', () => {
+  const description = {
+    name: 'lamps',
+    devices: [
+      {
+        name: 'lamp',
+        count: 2,
+        state: { on: false },
+        topics: [
+          { topic: 'home/{id}/power', every: '50ms', payload: { watts: { $: 'counter' } } },
+          { topic: 'home/{id}/state', on: 'change', qos: 1, retain: true, payload: '{on}' },
+        ],
+        commands: [{ topic: 'home/{id}/set', set: 'on' }],
+        will: { topic: 'home/{id}/gone', payload: 'gone' },
+      },
+    ],
+  }
+
+  it('publishes as its devices, takes commands, and ends by Ctrl-C with DISCONNECT', async () => {
+    await writeFile(fileOf('lamps.json'), JSON.stringify(description))
+    const run = start(['simulate', fileOf('lamps.json'), ...url, '--prefix', 'p/'])
+    const seen = (topic: string) =>
+      broker.accepted.filter((each) => each.topic === topic).map(({ payload }) => text(payload))
+    const text = (payload: Uint8Array): string => Buffer.from(payload).toString()
+    await expect.poll(() => seen('p/home/lamp-2/power').length).toBeGreaterThan(2)
+    expect([...broker.sessions.keys()].sort()).toEqual(['p/lamp-1', 'p/lamp-2'])
+    expect(seen('p/home/lamp-1/power').slice(0, 2)).toEqual(['{"watts":0}', '{"watts":1}'])
+    expect(seen('p/home/lamp-1/state')).toEqual(['false'])
+    const answer = await mqwire(['request', ...url, 'p/home/lamp-1/set', 'true'])
+    expect(answer).toMatchObject({ code: 0, out: '{"on":true}' })
+    expect((await mqwire(['request', ...url, 'p/home/lamp-1/set', 'dark'])).code).toBe(3)
+    expect([seen('p/home/lamp-1/state'), seen('p/home/lamp-2/state')]).toEqual([
+      ['false', 'true'],
+      ['false'],
+    ])
+    run.child.kill('SIGINT')
+    const { code, out, err } = await run.ended
+    expect({ code, out }).toEqual({ code: 130, out: '' })
+    expect(err).toMatch(/^2 devices, \d+ messages published, 1 commands taken, 1 refused\n$/)
+    expect(seen('p/home/lamp-1/gone')).toEqual([])
+  })
+
+  it('prints messages, lists the scenarios, and names them for an unknown one', async () => {
+    const csv = { $: 'csv', file: 'levels.csv', column: 'level' }
+    const tanks = { name: 'tank', topics: [{ topic: 'tank', rate: 10, payload: '{level}' }] }
+    const devices = [{ ...tanks, values: { level: csv } }]
+    await writeFile(fileOf('levels.csv'), 'level\n1.5\n2.5\n')
+    await writeFile(fileOf('tanks.json'), JSON.stringify({ name: 'tanks', devices }))
+    const print = await mqwire(['simulate', fileOf('tanks.json'), '--print', '--for', '300ms'])
+    const records = print.out.trim().split('\n')
+    expect(records.map((line) => JSON.parse(line).payload)).toEqual(['1.5', '2.5', '1.5'])
+    const list = await mqwire(['simulate', '--list'])
+    expect([...list.out.matchAll(/^\w+/gm)].join()).toBe('trucks,factory,home')
+    expect(await mqwire(['simulate', 'nothing'])).toEqual({
+      code: 1,
+      out: '',
+      err: "mqwire: there is no file and no scenario 'nothing'; give a file, or one of trucks, factory, home\n",
+    })
+    await writeFile(fileOf('wrong.json'), '{"name":"x","devices":[{"name":"a","topics":1}]}')
+    const wrong = await mqwire(['simulate', fileOf('wrong.json')])
+    expect(wrong.code).toBe(1)
+    expect(wrong.err).toContain(
+      'wrong.json: devices[0].topics: must be a list of 0 to 100; it is 1',
+    )
   })
 })
 

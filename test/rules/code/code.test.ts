@@ -151,6 +151,7 @@ describe('the import rule', () => {
     ['transport/tcp.ts', "import { connect } from 'net'"],
     ['transport/tcp.ts', "export * from 'ws'"],
     ['client/a.ts', "import { a } from './missing.js'"],
+    ['client/a.ts', "import a from './a.json' with { type: 'json' }"],
     ['client/a.ts', "const a = require('./client.js')"],
     ['client/a.ts', 'await import(name)'],
     ['a.ts', ''],

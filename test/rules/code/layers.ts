@@ -150,6 +150,8 @@ function resolve(from: string, specifier: string): string {
 }
 
 function objectToRelative(file: string, each: Import, sources: Sources): string | undefined {
+  // Data, which the build puts into the command.
+  if (each.specifier.endsWith('.json') && layerOf(file) === 'cli') return undefined
   const target = resolve(file, each.specifier)
   if (!sources.has(target)) return `imports ${each.specifier}, which is no module`
   const from = layerOf(file)
