@@ -74,7 +74,7 @@ export function applyProfile(args: readonly string[], env: NodeJS.ProcessEnv): v
   const name = named ?? all.use
   if (name === undefined) return
   for (const [option, value] of Object.entries(profileOf(name, all)))
-    env[variableOf(option)] ??= value
+    env[variableOf(option)] ||= value
 }
 
 function nameIn(args: readonly string[]): string | undefined {
