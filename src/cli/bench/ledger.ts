@@ -46,6 +46,13 @@ export function noSums(): Sums {
   }
 }
 
+/** Adds the sums of one part to those of another. */
+export function addSums(all: Sums, sums: Sums): void {
+  for (const name of ['sent', 'failed', 'received', 'twice', 'disordered', 'dropped'] as const)
+    all[name] += sums[name]
+  if (sums.latency.count > 0) all.latency.add(sums.latency)
+}
+
 /** What one subscriber has seen of one publisher. */
 interface Seen {
   next: number
@@ -58,10 +65,13 @@ const mostMissing = 10_000
 /** What one subscriber has received. */
 export class Ledger {
   readonly #sums: Sums
+  readonly #onFirst: (due: number) => void
   readonly #seen = new Map<number, Seen>()
 
-  constructor(sums: Sums) {
+  /** `onFirst` gets the time at which a message was due, the first time that the message arrives. */
+  constructor(sums: Sums, onFirst: (due: number) => void = () => undefined) {
     this.#sums = sums
+    this.#onFirst = onFirst
   }
 
   /** Counts a payload; those of others are left out. */
@@ -70,7 +80,8 @@ export class Ledger {
     const view = new DataView(payload.buffer, payload.byteOffset, stampSize)
     const publisher = view.getUint32(0, true)
     const number = view.getUint32(4, true)
-    this.#sums.latency.record(Math.max(1, Math.round(microseconds() - view.getFloat64(8, true))))
+    const due = view.getFloat64(8, true)
+    this.#sums.latency.record(Math.max(1, Math.round(microseconds() - due)))
     const seen = this.#seen.get(publisher) ?? { next: 0, missing: new Set() }
     this.#seen.set(publisher, seen)
     if (number < seen.next) {
@@ -84,5 +95,6 @@ export class Ledger {
       if (seen.missing.size < mostMissing) seen.missing.add(seen.next)
     if (seen.next === number) seen.next += 1
     this.#sums.received += 1
+    this.#onFirst(due)
   }
 }
