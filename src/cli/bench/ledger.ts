@@ -46,11 +46,54 @@ export function noSums(): Sums {
   }
 }
 
-/** Adds the sums of one part to those of another. */
-export function addSums(all: Sums, sums: Sums): void {
+function addSums(all: Sums, sums: Sums): void {
   for (const name of ['sent', 'failed', 'received', 'twice', 'disordered', 'dropped'] as const)
     all[name] += sums[name]
-  if (sums.latency.count > 0) all.latency.add(sums.latency)
+  addHistogram(all.latency, sums.latency)
+}
+
+/** What one part has measured. `Sums` are those of its publishers; in a load of devices, telemetry. */
+export interface Totals extends Sums {
+  /** Microseconds from dialling to CONNACK. */
+  readonly connects: RecordableHistogram
+  /** Commands to devices. */
+  readonly commands: Sums
+  readonly storms: Storm[]
+}
+
+/** How a load of devices came through the loss of all connections. */
+export interface Storm {
+  /** Microseconds from the loss until a device was connected and subscribed again. */
+  readonly back: RecordableHistogram
+  /** Messages that arrived, of those that count to this storm. */
+  received: number
+}
+
+/** Totals of nothing. */
+export function noTotals(storms = 0): Totals {
+  return {
+    ...noSums(),
+    connects: createHistogram(),
+    commands: noSums(),
+    storms: Array.from({ length: storms }, () => ({ back: createHistogram(), received: 0 })),
+  }
+}
+
+/** Adds the totals of one part to those of all. */
+export function addTotals(all: Totals, part: Totals): void {
+  addSums(all, part)
+  addSums(all.commands, part.commands)
+  addHistogram(all.connects, part.connects)
+  for (const [index, storm] of all.storms.entries()) {
+    const { back, received } = part.storms[index] as Storm
+    addHistogram(storm.back, back)
+    storm.received += received
+  }
+}
+
+// An empty histogram cannot be added.
+function addHistogram(all: RecordableHistogram, part: RecordableHistogram): void {
+  if (part.count > 0) all.add(part)
 }
 
 /** What one subscriber has seen of one publisher. */

@@ -3,8 +3,16 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, type ClientOptions, connect, type EndpointOptions } from 'mqwire'
-import { Ledger, microseconds, noSums, type Sums, stamp, stampSize } from './ledger.js'
-import { countOf, dueAt, filtersOf, type Plan, shareOf, topicOf } from './plan.js'
+import {
+  Ledger,
+  microseconds,
+  noTotals,
+  type Sums,
+  stamp,
+  stampSize,
+  type Totals,
+} from './ledger.js'
+import { countOf, dueAt, filtersOf, hasDevices, type Plan, shareOf, topicOf } from './plan.js'
 
 /** Connections that are opened at a time. */
 const atOnce = 32
@@ -34,9 +42,7 @@ export interface Dial {
 
 /** The clients of one part. */
 export class Load {
-  readonly sums: Sums = noSums()
-  /** Microseconds from dialling to CONNACK. */
-  readonly connects = noSums().latency
+  readonly sums: Totals
   /** Milliseconds after the end of the plan in which what is late may still leave. */
   protected readonly patience: number = 5000
   protected readonly plan: Plan
@@ -55,6 +61,7 @@ export class Load {
 
   constructor(plan: Plan, part: number, parts: number, dial: Dial, signal: AbortSignal) {
     this.plan = plan
+    this.sums = noTotals(hasDevices(plan) ? plan.storms : 0)
     this.part = part
     this.parts = parts
     this.dial = dial
@@ -92,7 +99,7 @@ export class Load {
       ...more,
       signal: this.signal,
     })
-    this.connects.record(Math.max(1, microseconds() - start))
+    this.sums.connects.record(Math.max(1, microseconds() - start))
     this.#clients.push(client)
     client.closed.then((error) => {
       this.failure ??= error
