@@ -307,6 +307,8 @@ function planOf(scenario: Scenario, values: BenchValues, name: string): Plan {
 }
 
 function devicePlanOf(values: DeviceValues): DevicePlan {
+  // A storm destroys the sockets of an agent, which the library uses over TCP only.
+  if (values.url.startsWith('unix:')) throw misuse('bench devices needs TCP or WebSocket')
   const { devices, ramp, storms, rate, duration: time, size, prefix, qos: level } = values
   return {
     publishers: devices,

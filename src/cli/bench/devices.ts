@@ -31,7 +31,9 @@ export class Fleet extends Load {
   readonly #away = new Set<number>()
   /** Clients on MQTT 3.1.1, where DISCONNECT cannot end a session. */
   readonly #old = new Set<Client>()
+  /** Storms that have begun. */
   #storms = 0
+  /** When the last one began, in microseconds. */
   #cutAt = 0
 
   /** Opens the backend, and the devices at the rate of the plan. */
@@ -52,8 +54,9 @@ export class Fleet extends Load {
     const client = await this.connected()
     await this.listen(client, [`${prefix}/+/telemetry`], this.sums, this.#ledger(this.sums))
     const { commands } = this.sums
+    const load = commandsOf(this.plan)
     for (let device = 0; device < publishers; device++)
-      this.send(client, commandsOf(this.plan), device, `${prefix}/${device}/command`, commands)
+      this.send(client, load, device, `${prefix}/${device}/command`, commands)
   }
 
   async #device(device: number): Promise<void> {

@@ -104,15 +104,17 @@ export function expectedByStorm(plan: DevicePlan): number[] {
   const all = new Array<number>(plan.storms).fill(0)
   if (plan.storms === 0) return all
   for (const load of [plan, commandsOf(plan)])
-    for (let device = 0; device < plan.publishers; device++)
-      for (let next = 0; next < countOf(load, device); next++) {
+    for (let device = 0; device < plan.publishers; device++) {
+      const count = countOf(load, device)
+      for (let next = 0; next < count; next++) {
         const storm = nearestStorm(plan, wholeMicroseconds(dueAt(load, device, next)))
         all[storm] = (all[storm] as number) + 1
       }
+    }
   return all
 }
 
-/** Milliseconds without what is lost when they travel as a time of the clock. */
+/** Milliseconds, rounded so that a time of the plan stays the same in a stamp. */
 export function wholeMicroseconds(milliseconds: number): number {
   return Math.round(milliseconds * 1000) / 1000
 }
