@@ -707,6 +707,20 @@ describe('bench', () => {
     expect(broker.accepted.filter(({ topic }) => topic === 'gone')).toEqual([])
   })
 
+  it('brings devices back after a storm, loses nothing, and leaves no session behind', async () => {
+    for (const protocol of ['5', '4']) {
+      const load = ['--devices', '10', '--storms', '1', '-d', '2s', '--rate', '5', '-q', '1']
+      const { code, out, err } = await bench('devices', ...load, '--protocol', protocol)
+      expect({ code, err }).toEqual({ code: 0, err: '' })
+      expect(out).toMatch(/received +100 of 100, 100.0 %\nlost, twice, out of order +0, /)
+      expect(out).toMatch(/commands +sent 2; received 2 of 2, 100.0 %/)
+      expect(out).toMatch(
+        /storm 1 +10 of 10 back; in ms: half [\d.]+, 99 % [\d.]+, all [\d.]+; 0 messages lost\n/,
+      )
+      await expect.poll(() => broker.sessions.size).toBe(0)
+    }
+  })
+
   it('names the first error of publishing, and an earlier result that is of another load', async () => {
     const file = fileOf('other.json')
     const load = ['--publishers', '2', '--subscribers', '2', '--rate', '20', '-d', '300ms']

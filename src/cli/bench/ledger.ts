@@ -46,6 +46,56 @@ export function noSums(): Sums {
   }
 }
 
+function addSums(all: Sums, sums: Sums): void {
+  for (const name of ['sent', 'failed', 'received', 'twice', 'disordered', 'dropped'] as const)
+    all[name] += sums[name]
+  addHistogram(all.latency, sums.latency)
+}
+
+/** What one part has measured. `Sums` are those of its publishers; in a load of devices, telemetry. */
+export interface Totals extends Sums {
+  /** Microseconds from dialling to CONNACK. */
+  readonly connects: RecordableHistogram
+  /** Commands to devices. */
+  readonly commands: Sums
+  readonly storms: Storm[]
+}
+
+/** How a load of devices came through the loss of all connections. */
+export interface Storm {
+  /** Microseconds from the loss until a device was connected and subscribed again. */
+  readonly back: RecordableHistogram
+  /** Messages that arrived, of those that count to this storm. */
+  received: number
+}
+
+/** Totals of nothing. */
+export function noTotals(storms = 0): Totals {
+  return {
+    ...noSums(),
+    connects: createHistogram(),
+    commands: noSums(),
+    storms: Array.from({ length: storms }, () => ({ back: createHistogram(), received: 0 })),
+  }
+}
+
+/** Adds the totals of one part to those of all. */
+export function addTotals(all: Totals, part: Totals): void {
+  addSums(all, part)
+  addSums(all.commands, part.commands)
+  addHistogram(all.connects, part.connects)
+  for (const [index, storm] of all.storms.entries()) {
+    const { back, received } = part.storms[index] as Storm
+    addHistogram(storm.back, back)
+    storm.received += received
+  }
+}
+
+// An empty histogram cannot be added.
+function addHistogram(all: RecordableHistogram, part: RecordableHistogram): void {
+  if (part.count > 0) all.add(part)
+}
+
 /** What one subscriber has seen of one publisher. */
 interface Seen {
   next: number
@@ -58,10 +108,13 @@ const mostMissing = 10_000
 /** What one subscriber has received. */
 export class Ledger {
   readonly #sums: Sums
+  readonly #onFirst: (due: number) => void
   readonly #seen = new Map<number, Seen>()
 
-  constructor(sums: Sums) {
+  /** `onFirst` gets the time at which a message was due, the first time that the message arrives. */
+  constructor(sums: Sums, onFirst: (due: number) => void = () => undefined) {
     this.#sums = sums
+    this.#onFirst = onFirst
   }
 
   /** Counts a payload; those of others are left out. */
@@ -70,7 +123,8 @@ export class Ledger {
     const view = new DataView(payload.buffer, payload.byteOffset, stampSize)
     const publisher = view.getUint32(0, true)
     const number = view.getUint32(4, true)
-    this.#sums.latency.record(Math.max(1, Math.round(microseconds() - view.getFloat64(8, true))))
+    const due = view.getFloat64(8, true)
+    this.#sums.latency.record(Math.max(1, Math.round(microseconds() - due)))
     const seen = this.#seen.get(publisher) ?? { next: 0, missing: new Set() }
     this.#seen.set(publisher, seen)
     if (number < seen.next) {
@@ -84,5 +138,6 @@ export class Ledger {
       if (seen.missing.size < mostMissing) seen.missing.add(seen.next)
     if (seen.next === number) seen.next += 1
     this.#sums.received += 1
+    this.#onFirst(due)
   }
 }

@@ -4,8 +4,8 @@
 import type { RecordableHistogram } from 'node:perf_hooks'
 import uplot from 'uplot/dist/uPlot.iife.min.js'
 import style from 'uplot/dist/uPlot.min.css'
-import type { Sums } from './ledger.js'
-import type { Plan } from './plan.js'
+import type { Storm, Sums, Totals } from './ledger.js'
+import { commandsOf, expectedByStorm, expectedOf, hasDevices, type Plan } from './plan.js'
 
 /** How far it was at some time. */
 export interface Sample {
@@ -26,13 +26,8 @@ export interface Percentiles {
   readonly max: number
 }
 
-/** All that a run has measured. */
-export interface Result {
-  readonly scenario: string
-  readonly plan: Plan
-  readonly connectSeconds: number
-  readonly connect: Percentiles
-  readonly seconds: number
+/** What was sent, and what became of it. */
+export interface Counts {
   readonly sent: number
   readonly failed: number
   readonly received: number
@@ -41,14 +36,39 @@ export interface Result {
   readonly dropped: number
   readonly twice: number
   readonly disordered: number
+  readonly latency: Percentiles
+}
+
+/** How the devices came back after a storm. */
+export interface StormResult {
+  /** Devices that were connected and subscribed again at the end. */
+  readonly back: number
+  /** Milliseconds until this share of all devices was back; null when it never was. */
+  readonly half: number | null
+  readonly p99: number | null
+  readonly all: number | null
+  /** Telemetry and commands that were lost, of those due nearest to this storm. */
+  readonly lost: number
+}
+
+/** All that a run has measured. Of devices, the counts are those of telemetry. */
+export interface Result extends Counts {
+  readonly scenario: string
+  readonly plan: Plan
+  readonly connectSeconds: number
+  readonly connect: Percentiles
+  readonly seconds: number
   /** Messages received a second. */
   readonly throughput: number
-  readonly latency: Percentiles
   /** Seconds of processor time of this side. */
   readonly cpu: number
   /** Most memory of this side, in bytes. */
   readonly rss: number
   readonly samples: readonly Sample[]
+  /** Of devices only. */
+  readonly commands?: Counts
+  /** Of devices only. */
+  readonly storms?: readonly StormResult[]
 }
 
 function percentilesOf(histogram: RecordableHistogram): Percentiles {
@@ -60,6 +80,47 @@ function percentilesOf(histogram: RecordableHistogram): Percentiles {
     p99: at(99),
     p999: at(99.9),
     max: histogram.count === 0 ? 0 : histogram.max / 1000,
+  }
+}
+
+function countsOf(sums: Sums, expected: number): Counts {
+  const { sent, failed, received, twice, disordered, dropped, latency } = sums
+  const lost = Math.max(0, expected - received)
+  return {
+    sent,
+    failed,
+    received,
+    expected,
+    lost,
+    dropped,
+    twice,
+    disordered,
+    latency: percentilesOf(latency),
+  }
+}
+
+function stormOf({ back, received }: Storm, devices: number, expected: number): StormResult {
+  const after = (share: number): number | null =>
+    back.count < share * devices
+      ? null
+      : back.percentile(Math.min(100, (100 * share * devices) / back.count)) / 1000
+  return {
+    back: back.count,
+    half: after(0.5),
+    p99: after(0.99),
+    all: after(1),
+    lost: Math.max(0, expected - received),
+  }
+}
+
+function devicesOf(plan: Plan, sums: Totals): Pick<Result, 'commands' | 'storms'> {
+  if (!hasDevices(plan)) return {}
+  const expected = expectedByStorm(plan)
+  return {
+    commands: countsOf(sums.commands, expectedOf(commandsOf(plan))),
+    storms: sums.storms.map((storm, index) =>
+      stormOf(storm, plan.publishers, expected[index] as number),
+    ),
   }
 }
 
@@ -78,12 +139,12 @@ export function resultOf({
   readonly plan: Plan
   readonly samples: readonly Sample[]
   readonly expected: number
-  readonly sums: Sums & { readonly connects: RecordableHistogram }
+  readonly sums: Totals
   readonly connecting: number
   readonly seconds: number
   readonly cpu: NodeJS.CpuUsage
 }): Result {
-  const { latency, connects, sent, failed, received, twice, disordered, dropped } = sums
+  const { connects, received } = sums
   // Up to the last message, not to the end of waiting for more.
   const last = samples.find((sample) => sample.received >= received)?.time ?? seconds
   return {
@@ -92,19 +153,12 @@ export function resultOf({
     connectSeconds: connecting,
     connect: percentilesOf(connects),
     seconds: last,
-    sent,
-    failed,
-    received,
-    expected,
-    lost: Math.max(0, expected - received),
-    dropped,
-    twice,
-    disordered,
+    ...countsOf(sums, expected),
     throughput: last > 0 ? received / last : 0,
-    latency: percentilesOf(latency),
     cpu: (cpu.user + cpu.system) / 1e6,
     rss: Math.max(process.memoryUsage.rss(), ...samples.map(({ rss }) => rss)),
     samples,
+    ...devicesOf(plan, sums),
   }
 }
 
@@ -124,10 +178,55 @@ const shown = ({ p50, p90, p99, p999, max }: Percentiles): string =>
         .map(([name, value]) => `${name} ${number(value as number, 1)}`)
         .join(', ')
 
-/** The lines of a result: what it is, and the value. */
-function rowsOf(result: Result): (readonly [name: string, value: string])[] {
-  const { plan, expected, received } = result
-  const clients = `${number(plan.publishers)} publishers, ${number(plan.subscribers)} subscribers, ${number(plan.topics)} topics`
+/** A line of a result: what it is, and the value. */
+type Row = readonly [name: string, value: string]
+
+function countRows(counts: Counts): Row[] {
+  const { sent, failed, received, expected, lost, twice, disordered } = counts
+  return [
+    ['sent', `${number(sent)}${failed > 0 ? `, ${number(failed)} failed` : ''}`],
+    [
+      'received',
+      `${number(received)} of ${number(expected)}, ${expected === 0 ? '–' : `${number((100 * received) / expected, received === expected ? 1 : 4)} %`}`,
+    ],
+    [
+      'lost, twice, out of order',
+      [lost, twice, disordered].map((value) => number(value)).join(', '),
+    ],
+  ]
+}
+
+function commandRows(counts: Counts): Row[] {
+  const texts = countRows(counts).map((row) => row.join(' '))
+  return [
+    ['commands', texts.join('; ')],
+    ['commands, latency in ms', shown(counts.latency)],
+  ]
+}
+
+function stormRow(
+  { back, half, p99, all, lost }: StormResult,
+  index: number,
+  devices: number,
+): Row {
+  const times = [
+    ['half', half],
+    ['99 %', p99],
+    ['all', all],
+  ] as const
+  const text = times.map(([name, time]) => `${name} ${time === null ? '–' : number(time, 1)}`)
+  return [
+    `storm ${index + 1}`,
+    `${number(back)} of ${number(devices)} back; in ms: ${text.join(', ')}; ${number(lost)} messages lost`,
+  ]
+}
+
+/** The lines of a result. */
+function rowsOf(result: Result): Row[] {
+  const { plan } = result
+  const clients = hasDevices(plan)
+    ? `${number(plan.publishers)} devices, ${plan.commands} commands/s`
+    : `${number(plan.publishers)} publishers, ${number(plan.subscribers)} subscribers, ${number(plan.topics)} topics`
   const connecting = [
     ['connecting', `${number(result.connectSeconds, 2)} s; each in ms: ${shown(result.connect)}`],
   ] as const
@@ -144,20 +243,11 @@ function rowsOf(result: Result): (readonly [name: string, value: string])[] {
       `${clients}; ${plan.rate} messages/s each, ${number(plan.size)} B at QoS ${plan.qos} for ${plan.duration / 1000} s`,
     ],
     ...connecting,
-    [
-      'sent',
-      `${number(result.sent)}${result.failed > 0 ? `, ${number(result.failed)} failed` : ''}`,
-    ],
-    [
-      'received',
-      `${number(received)} of ${number(expected)}, ${expected === 0 ? '–' : `${number((100 * received) / expected, received === expected ? 1 : 4)} %`}`,
-    ],
-    [
-      'lost, twice, out of order',
-      [result.lost, result.twice, result.disordered].map((value) => number(value)).join(', '),
-    ],
+    ...countRows(result),
     ['throughput', `${number(result.throughput)} messages/s`],
     ['latency in ms', shown(result.latency)],
+    ...(result.commands === undefined ? [] : commandRows(result.commands)),
+    ...(result.storms ?? []).map((storm, index) => stormRow(storm, index, plan.publishers)),
     ['processor', `${number(result.cpu, 2)} s of this side`],
     ['memory', `${number(result.rss / 1e6)} MB of this side`],
   ]

@@ -1,14 +1,14 @@
 /**
  * A load over one thread or several. Every thread runs the same file, and gets its part.
  */
-import { once } from 'node:events'
-import type { RecordableHistogram } from 'node:perf_hooks'
+import { once, setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isMainThread, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
 import { Ending, endOf } from '../common/ending.js'
-import { noSums, type Sums } from './ledger.js'
+import { Fleet } from './devices.js'
+import { addTotals, noTotals, type Totals } from './ledger.js'
 import { type Dial, Load } from './load.js'
-import type { Plan } from './plan.js'
+import { type DevicePlan, hasDevices, type Plan } from './plan.js'
 
 /** What a thread begins with. */
 interface Task {
@@ -21,8 +21,7 @@ interface Task {
 /** How far a thread is. */
 interface Report {
   readonly state: 'open' | 'running' | 'published' | 'failed'
-  readonly sums: Sums
-  readonly connects: RecordableHistogram
+  readonly sums: Totals
   /** Why it ended, and what that means for the exit code. */
   readonly failure: ReturnType<typeof endOf> | undefined
   /** The first error of a publish. */
@@ -32,7 +31,7 @@ interface Report {
 /** Ends a thread, in place of a start. */
 const over = -1
 
-/** Milliseconds for the clients of a thread to disconnect. */
+/** Milliseconds for the clients of a thread to disconnect; one more for each session to end. */
 const patience = 2000
 
 /** Milliseconds between two reports: fewer than between two samples, which else beat with them. */
@@ -45,14 +44,16 @@ export const isPart = !isMainThread && (workerData as Partial<Task> | null)?.par
 export async function runPart(port = parentPort as MessagePort): Promise<void> {
   const { plan, part, parts, dial } = workerData as Task
   const end = new AbortController()
-  const load = new Load(plan, part, parts, dial, end.signal)
-  const { sums, connects } = load
+  // Each client that connects listens.
+  setMaxListeners(0, end.signal)
+  const Role = hasDevices(plan) ? Fleet : Load
+  const load = new Role(plan as DevicePlan, part, parts, dial, end.signal)
+  const { sums } = load
   let state: Report['state'] = 'open'
   const report = (failure: unknown = load.failure): void =>
     port.postMessage({
       state,
       sums,
-      connects,
       failure: failure === undefined ? undefined : endOf(failure),
       problem: load.problem === undefined ? undefined : endOf(load.problem),
     } satisfies Report)
@@ -86,8 +87,12 @@ export class Threads {
   readonly #reports: Report[] = []
   #failed: Report['failure']
   readonly #changed = new EventTarget()
+  readonly #storms: number
+  readonly #patience: number
 
   constructor(plan: Plan, parts: number, dial: Dial) {
+    this.#storms = hasDevices(plan) ? plan.storms : 0
+    this.#patience = hasDevices(plan) ? patience + plan.publishers : patience
     for (let part = 0; part < parts; part++) {
       const worker = new Worker(new URL(import.meta.url), {
         workerData: { plan, part, parts, dial } satisfies Task,
@@ -125,14 +130,9 @@ export class Threads {
   }
 
   /** The sums of all threads. */
-  get sums(): Sums & { connects: RecordableHistogram } {
-    const all = { ...noSums(), connects: noSums().latency }
-    for (const { sums, connects } of this.#reports.filter((report) => report !== undefined)) {
-      for (const name of ['sent', 'failed', 'received', 'twice', 'disordered', 'dropped'] as const)
-        all[name] += sums[name]
-      if (sums.latency.count > 0) all.latency.add(sums.latency)
-      if (connects.count > 0) all.connects.add(connects)
-    }
+  get sums(): Totals {
+    const all = noTotals(this.#storms)
+    for (const report of this.#reports) if (report !== undefined) addTotals(all, report.sums)
     return all
   }
 
@@ -145,7 +145,7 @@ export class Threads {
     const ended = Promise.all(this.#workers.map((worker) => once(worker, 'exit')))
     this.post(over)
     const enough = new AbortController()
-    await Promise.race([ended, sleep(patience, undefined, enough).catch(() => undefined)])
+    await Promise.race([ended, sleep(this.#patience, undefined, enough).catch(() => undefined)])
     enough.abort()
     await Promise.all(this.#workers.map((worker) => worker.terminate()))
   }
