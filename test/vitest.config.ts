@@ -42,6 +42,8 @@ const real = [
     (name) => `test/package/${name}.test.ts`,
   ),
   'test/cli/commands.test.ts',
+  'test/cli/endings.test.ts',
+  'test/cli/loads.test.ts',
   'test/types/types.test.ts',
   'test/unit/store/*.test.ts',
   'test/unit/transport/*.test.ts',
