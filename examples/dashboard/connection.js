@@ -95,18 +95,18 @@ export class Connection {
     return this.#existing().publish(topic, payload, optionsOf(options))
   }
 
-  /** Topics with a retained message that a filter matches, in order. */
-  async retainedIn(filter) {
-    const topics = []
-    for await (const { topic } of retained(this.#existing(), filter, { quiet: 700 }))
-      topics.push(topic)
-    return topics.sort()
+  /** Topics with a retained message that filters match, in order. */
+  async retainedIn(text, signal) {
+    const filters = filtersIn(text, 1).map(({ filter }) => filter.replace(/^\$share\/[^/]*\//, ''))
+    const topics = new Set()
+    for await (const { topic } of retained(this.#existing(), filters, { quiet: 700, signal }))
+      topics.add(topic)
+    return [...topics].sort()
   }
 
-  /** Removes the retained messages of topics. Rejects with the error of the first that cannot be removed. */
-  async removeRetained(topics) {
-    const client = this.#existing()
-    for (const topic of topics) await client.publish(topic, '', { qos: 1, retain: true })
+  /** Removes the retained message of a topic. */
+  async removeRetained(topic, signal) {
+    await this.#existing().publish(topic, '', { qos: 1, retain: true, signal })
   }
 
   /** Keeps a message until it is delivered, across lost connections. Gives its number, and what settles as `publish()` does. */

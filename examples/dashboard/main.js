@@ -61,6 +61,7 @@ let source = ''
 
 function open(wanted) {
   const begun = connection.open(wanted)
+  setText(byId('file-note'), '')
   // What another broker or another filter brought does not stay.
   const next = JSON.stringify([wanted.url, wanted.filter])
   if (source !== next) {
@@ -115,6 +116,7 @@ pause.addEventListener('click', () => {
 })
 byId('clear').addEventListener('click', () => {
   recorder.clear()
+  setText(byId('file-note'), '')
   draw()
 })
 

@@ -6,16 +6,16 @@ import { diffLines } from 'diff'
 /** Lines that may have changed; of texts that differ in more, all of the new one is shown. */
 const most = 2000
 
-/** Lines `{ mark, text }` of both texts; the mark is `'+'` for a new line, `'-'` for one that is gone, and a blank for others. */
+/** Pieces `{ mark, text }` of both texts, each line behind its mark: `'+'` for new ones, `'-'` for those that are gone, and a blank for others. */
 export function differences(before, after) {
-  const parts = diffLines(closed(before), closed(after), { maxEditLength: most })
-  if (parts === undefined) return linesOf(after).map((text) => ({ mark: '+', text }))
-  return parts.flatMap(({ value, added, removed }) => {
+  const parts = diffLines(closed(before), closed(after), { maxEditLength: most }) ?? [
+    { value: closed(after), added: true },
+  ]
+  return parts.map(({ value, added, removed }) => {
     const mark = added ? '+' : removed ? '-' : ' '
-    return linesOf(value).map((text) => ({ mark, text }))
+    return { mark, text: value.replace(/^/gm, `${mark} `).replace(/\n. $/, '\n') }
   })
 }
 
 // A last line without its end would differ from the same one with it.
 const closed = (text) => (text === '' || text.endsWith('\n') ? text : `${text}\n`)
-const linesOf = (text) => closed(text).split('\n').slice(0, -1)

@@ -67,10 +67,11 @@ export class Recorder {
   /** Takes messages `{ message, at }` of another time, of which no chart is drawn. */
   load(records) {
     for (const { message, at } of records) {
-      if (this.topics.add(message, at, this.selected)) this.history.add(message, at)
+      if (this.topics.add(message, at, undefined, false)) this.history.add(message, at)
       if (this.topics.waiting > topicLimits.waiting) this.topics.digest(() => undefined)
     }
     this.topics.digest(() => undefined)
+    this.topics.settle()
   }
 
   /** Forgets topics, messages and charts; the totals stay. */

@@ -1,10 +1,11 @@
 /**
  * Messages as lines of JSON, as `npx mqwire record` writes and `replay` reads them, and their numbers as CSV. Pure.
  */
+import { validateTopicName } from 'mqwire/wire'
 import { numbersIn } from './numbers.js'
 
-/** Bytes of a file that is opened. */
-export const limits = { file: 64 * 1024 * 1024 }
+/** Bytes of a file that is opened, and lines that may be wrong. */
+export const limits = { file: 64 * 1024 * 1024, wrong: 1000 }
 
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const encoder = new TextEncoder()
@@ -39,8 +40,11 @@ function payloadOf(bytes) {
 const base64Of = (bytes) => btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
 const bytesOf = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
 
-/** The messages of a file `{ message, at }`, how many lines are none, and what is wrong with the first of them. */
-export function recordsIn(text) {
+/**
+ * The messages of a file `{ message, at }`, how many lines are none, and what is wrong with the first of them. `rest` is awaited now and then; after too
+ * many wrong lines the rest is not read.
+ */
+export async function recordsIn(text, rest) {
   const records = []
   let wrong = 0
   let problem
@@ -48,45 +52,73 @@ export function recordsIn(text) {
     .replace(/^\uFEFF/, '')
     .split('\n')
     .entries()) {
+    if (index % slice === slice - 1) await rest()
     if (line.trim() === '') continue
     try {
       records.push(recordOf(JSON.parse(line)))
     } catch (error) {
       wrong += 1
       problem ??= `line ${index + 1}: ${error.message}`
+      if (wrong === limits.wrong) break
     }
   }
   return { records, wrong, problem }
 }
 
-function recordOf({ time, topic, qos = 0, retain = false, payload, base64, properties = {} }) {
-  const at = Date.parse(time)
-  if (Number.isNaN(at)) throw new Error('time must be a date')
-  if (typeof topic !== 'string' || topic === '') throw new Error('topic must be a text')
-  if (![0, 1, 2].includes(qos)) throw new Error('qos must be 0, 1 or 2')
-  if (typeof (payload ?? base64) !== 'string') throw new Error('payload must be a text')
-  const { correlationData, ...rest } = Object(properties)
+/** Lines between two rests. */
+const slice = 5000
+
+function assert(is, problem) {
+  if (!is) throw new Error(problem)
+}
+
+const isText = (value) => typeof value === 'string'
+const isPair = (value) => Array.isArray(value) && value.length === 2 && value.every(isText)
+
+/** What is right for each property. */
+const properties = {
+  contentType: isText,
+  responseTopic: isText,
+  correlationData: isText,
+  payloadFormatIndicator: (value) => value === 0 || value === 1,
+  messageExpiryInterval: (value) => Number.isInteger(value) && value >= 0 && value < 2 ** 32,
+  userProperties: (value) => Array.isArray(value) && value.every(isPair),
+}
+
+function propertiesIn(given) {
+  assert(typeof given === 'object' && given !== null, 'properties must be an object')
+  const found = {}
+  for (const [name, isRight] of Object.entries(properties)) {
+    if (given[name] === undefined) continue
+    assert(isRight(given[name]), `properties.${name} is wrong`)
+    found[name] = name === 'correlationData' ? bytesOf(given[name]) : given[name]
+  }
+  return found
+}
+
+function recordOf(line) {
+  assert(typeof line === 'object' && line !== null, 'it is no object')
+  const { time, topic, qos = 0, retain = false, payload, base64 } = line
+  const at = isText(time) ? Date.parse(time) : Number.NaN
+  assert(!Number.isNaN(at), 'time must be a date')
+  assert(isText(topic) && validateTopicName(topic) === undefined, 'topic must be a topic name')
+  assert([0, 1, 2].includes(qos), 'qos must be 0, 1 or 2')
+  assert(typeof retain === 'boolean', 'retain must be true or false')
+  assert(isText(payload === undefined ? base64 : payload), 'payload must be a text')
   const bytes = payload === undefined ? bytesOf(base64) : encoder.encode(payload)
   return {
     at,
     message: {
       topic,
       qos,
-      retain: retain === true,
+      retain,
       payload: bytes,
       payloadLength: bytes.length,
-      properties: {
-        ...rest,
-        ...(rest.userProperties !== undefined && { userProperties: pairsIn(rest.userProperties) }),
-        ...(correlationData !== undefined && { correlationData: bytesOf(String(correlationData)) }),
-      },
+      properties: propertiesIn(line.properties ?? {}),
       json: () => JSON.parse(strict.decode(bytes)),
     },
   }
 }
-
-const pairsIn = (given) =>
-  (Array.isArray(given) ? given : []).filter(Array.isArray).map((pair) => pair.map(String))
 
 /** The numbers in messages as CSV: a line for each message, a column for each field. */
 export function csvOf(records) {
@@ -106,6 +138,6 @@ export function csvOf(records) {
 // A program for tables would take a name that begins with such a sign for a formula.
 function cellOf(value) {
   const text = String(value)
-  const safe = typeof value === 'string' && /^[=+@-]/.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+  const safe = typeof value === 'string' && /^\s*[=+@-]/.test(text) ? `'${text}` : text
+  return /[",;\t\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

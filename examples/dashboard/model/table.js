@@ -2,7 +2,7 @@
  * Which rows of the table of topics are seen: filtered by text, sorted by a column, as a list or a tree, a page at a time. Pure.
  */
 import { oneLine } from './payload.js'
-import { seenIn, treeOf } from './tree.js'
+import { seenIn } from './tree.js'
 
 /** Rows of a page. */
 export const pageSize = 50
@@ -68,6 +68,7 @@ export class TableView {
     if (stamp !== undefined && stamp === this.#stamp) return
     if (
       still &&
+      !this.isTree &&
       this.wanted === wanted &&
       this.#matching.every((entry) => topics.entries.get(entry.topic) === entry)
     )
@@ -81,11 +82,16 @@ export class TableView {
     )
     const order = orders[this.column]
     const sign = this.descending ? -1 : 1
-    const sorted = (one, other) => sign * order(one, other) || byTopic(one, other)
+    // Sums change while rows stay in their places; new ones come last.
+    const places = new Map(still ? this.#rows.map(({ topic }, place) => [topic, place]) : [])
+    const placeOf = ({ topic }) => places.get(topic) ?? places.size
+    const sorted = still
+      ? (one, other) => placeOf(one) - placeOf(other) || byTopic(one, other)
+      : (one, other) => sign * order(one, other) || byTopic(one, other)
     // What is searched for is to be seen.
     const isOpen = ({ topic }) => text !== '' || this.open.has(topic)
     this.#rows = this.isTree
-      ? seenIn(treeOf(this.#matching, oneLine), isOpen, sorted)
+      ? seenIn(this.#matching, { isOpen, order: sorted, nameOf: oneLine })
       : this.#matching.sort(sorted)
   }
 

@@ -59,10 +59,10 @@ export class Topics {
   #nextSweep = 0
   #rated = 0
 
-  /** True when the message found its row. `keep` is a topic that does not give way. */
-  add(message, now, keep) {
+  /** True when the message found its row. `keep` is a topic that does not give way; with `sweeps` false, none does. */
+  add(message, now, keep, sweeps = true) {
     const { topic } = message
-    const entry = this.entries.get(topic) ?? this.#addTopic(message, now, keep)
+    const entry = this.entries.get(topic) ?? this.#addTopic(message, now, keep, sweeps)
     if (entry === undefined) {
       this.unlisted += 1
       return false
@@ -102,7 +102,13 @@ export class Topics {
     }
   }
 
+  /** What came so far has no rate. */
+  settle() {
+    for (const entry of this.entries.values()) entry.before = entry.count
+  }
+
   clear() {
+    this.#nextSweep = 0
     this.entries.clear()
     this.#characters = 0
     this.#fresh.clear()
@@ -112,9 +118,9 @@ export class Topics {
     this.version += 1
   }
 
-  #addTopic(message, now, keep) {
+  #addTopic(message, now, keep, sweeps) {
     const { topic } = message
-    if (!this.#hasRoom(topic)) this.#sweep(now, keep)
+    if (sweeps && !this.#hasRoom(topic)) this.#sweep(now, keep)
     if (!this.#hasRoom(topic)) return undefined
     this.#characters += topic.length
     const entry = new Entry(message)

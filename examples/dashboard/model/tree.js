@@ -1,24 +1,21 @@
 /**
- * Topics as a tree: a row for each level, with what its topics have together. Pure.
+ * Topics as a tree: a row for each level that is seen, with what its topics have together. Pure.
  */
+
+/** Levels of a topic that are told apart; the rest is one name. */
+const deepest = 32
 
 /** A level of the tree: a topic, what topics have in common, or both. */
 export class Level {
-  /** Levels above it. */
-  depth
-  /** Its path, which is a topic where there is an entry. */
-  topic
-  /** The last level of the path, in one line. */
-  name
   /** The row of the topic itself, if there is one. */
   entry
-  /** Topics in it, with itself. */
-  topics = 0
+  /** Rows of the topics below it. */
+  below = []
   count = 0
   rate = 0
   at = 0
-  children = new Map()
 
+  /** `topic` is its path, `name` the last level of it, and `depth` the number of levels above. */
   constructor(topic, name, depth) {
     this.topic = topic
     this.name = name
@@ -26,13 +23,12 @@ export class Level {
   }
 
   get isBranch() {
-    return this.children.size > 0
+    return this.below.length > 0
   }
 
   get value() {
-    const below = this.topics - (this.entry === undefined ? 0 : 1)
-    const topics = below === 1 ? '1 topic' : `${below.toLocaleString('en')} topics`
-    return this.entry?.value ?? topics
+    const { length } = this.below
+    return this.entry?.value ?? (length === 1 ? '1 topic' : `${length.toLocaleString('en')} topics`)
   }
 
   get qos() {
@@ -43,52 +39,45 @@ export class Level {
     return this.entry?.retain ?? false
   }
 
-  add({ count, rate, at }) {
-    this.topics += 1
-    this.count += count
-    this.rate += rate
-    this.at = Math.max(this.at, at)
+  add(entry, isItself) {
+    if (isItself) this.entry = entry
+    else this.below.push(entry)
+    this.count += entry.count
+    this.rate += entry.rate
+    this.at = Math.max(this.at, entry.at)
   }
 }
 
-/** Levels of a topic that are told apart; the rest is one name. */
-const deepest = 32
-
-/** The tree of these rows. `nameOf` makes a name that is safe to show. */
-export function treeOf(entries, nameOf) {
-  const root = new Level('', '', -1)
+/** The levels that begin at this character of each topic. */
+function levelsFrom(start, depth, entries, nameOf) {
+  const levels = new Map()
   for (const entry of entries) {
-    const parts = entry.topic.split('/')
-    const names =
-      parts.length <= deepest
-        ? parts
-        : [...parts.slice(0, deepest - 1), parts.slice(deepest - 1).join('/')]
-    let level = root
-    let path = ''
-    for (const [depth, part] of names.entries()) {
-      path = depth === 0 ? part : `${path}/${part}`
-      let next = level.children.get(part)
-      if (next === undefined) {
-        next = new Level(path, nameOf(part), depth)
-        level.children.set(part, next)
-      }
-      next.add(entry)
-      level = next
+    const { topic } = entry
+    const slash = depth < deepest - 1 ? topic.indexOf('/', start) : -1
+    const end = slash < 0 ? topic.length : slash
+    const part = topic.slice(start, end)
+    let level = levels.get(part)
+    if (level === undefined) {
+      level = new Level(topic.slice(0, end), nameOf(part) || '(empty)', depth)
+      levels.set(part, level)
     }
-    level.entry = entry
+    level.add(entry, end === topic.length)
   }
-  return root
+  return [...levels.values()]
 }
 
-/** The levels that are seen, in order: those whose branches are all open. */
-export function seenIn(root, isOpen, order) {
+/**
+ * The levels that are seen, in order: those whose branches are all open. What is closed costs nothing but its sums. `nameOf` makes a name that is safe
+ * to show.
+ */
+export function seenIn(entries, { isOpen, order, nameOf }) {
   const rows = []
-  const walk = (level) => {
-    for (const child of [...level.children.values()].sort(order)) {
-      rows.push(child)
-      if (child.isBranch && isOpen(child)) walk(child)
+  const walk = (start, depth, inside) => {
+    for (const level of levelsFrom(start, depth, inside, nameOf).sort(order)) {
+      rows.push(level)
+      if (level.isBranch && isOpen(level)) walk(level.topic.length + 1, depth + 1, level.below)
     }
   }
-  walk(root)
+  walk(0, 0, entries)
   return rows
 }

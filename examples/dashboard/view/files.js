@@ -38,7 +38,10 @@ export function setUpFiles(recorder, { listed, opened }) {
     const name = oneLine(file.name)
     if (file.size > limits.file)
       return `${name} has ${size(file.size)}; ${size(limits.file)} can be opened.`
-    const { records, wrong, problem } = recordsIn(await file.text())
+    const rest = () => new Promise((resolve) => setTimeout(resolve))
+    const { records, wrong, problem } = await recordsIn(await file.text(), rest)
+    if (wrong === limits.wrong)
+      return `${name} is no recording: ${oneLine(problem, 120)}, and so on.`
     const lines = wrong === 1 ? '1 line is' : `${short(wrong)} lines are`
     const others = wrong === 0 ? '' : `; ${lines} no message: ${oneLine(problem, 120)}`
     if (records.length === 0) return `${name} has no messages${others}.`

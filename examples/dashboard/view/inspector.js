@@ -215,7 +215,7 @@ export class Inspector {
     const format = this.#format ?? formatOf(payload)
     this.#radios[formats.indexOf(format)].checked = true
     const { text, note } = render(payload, format, properties.contentType)
-    if (byId('changes').checked) return this.#showChanges(text, format)
+    if (byId('changes').checked) return this.#showChanges(text, note, format)
     const fields = new Set(numbersIn(message).map(([name]) => name))
     this.#payload.replaceChildren(
       ...pieces(payload, format, text).map((piece) =>
@@ -230,27 +230,29 @@ export class Inspector {
   }
 
   /** Marks what the message before did not have, and what it had. */
-  #showChanges(text, format) {
-    const before = this.#records[this.#records.indexOf(this.#shown) + 1]
+  #showChanges(text, note, format) {
+    const { number, message } = this.#shown
+    const before = this.#records.find((record) => record.number < number)
     if (before === undefined) {
       this.#payload.replaceChildren(text)
-      return setText(byId('payload-note'), 'No message before it is kept.')
+      return setText(byId('payload-note'), `${note} No message before it is kept.`.trim())
     }
     const { payload, properties } = before.message
-    const lines = differences(render(payload, format, properties.contentType).text, text)
+    const pieces = differences(render(payload, format, properties.contentType).text, text)
     const tags = { '+': 'ins', '-': 'del', ' ': 'span' }
-    this.#payload.replaceChildren(
-      ...lines.map((line) => make(tags[line.mark], {}, `${line.mark} ${line.text}\n`)),
-    )
-    const changed = lines.filter(({ mark }) => mark !== ' ').length
-    setText(
-      byId('payload-note'),
-      changed === 0
-        ? 'As the message before.'
-        : `Since the message before, ${exactTime(before.at)}.`,
-    )
+    this.#payload.replaceChildren(...pieces.map((piece) => make(tags[piece.mark], {}, piece.text)))
+    const isSame = isEqual(payload, message.payload)
+    const seen = isSame
+      ? 'As the message before.'
+      : pieces.some(({ mark }) => mark !== ' ')
+        ? `Since the message before, ${exactTime(before.at)}.`
+        : 'It differs from the message before, but not in what is shown.'
+    setText(byId('payload-note'), `${note} ${seen}`.trim())
   }
 }
+
+const isEqual = (one, other) =>
+  one.length === other.length && one.every((byte, at) => byte === other[at])
 
 /** What is bounded, in a sentence. */
 export const bounds = `Messages are kept up to ${limits.perTopic} or ${size(limits.topicBytes)} a topic, ${limits.messages.toLocaleString('en')} and ${size(limits.bytes)} in all; payloads are shown up to ${size(textLimits.text)}`

@@ -1,5 +1,5 @@
 /**
- * Removes retained messages: they are looked for and listed first.
+ * Removes retained messages: they are looked for and listed first. What is closed goes no further.
  */
 import { textOf } from '../connection.js'
 import { oneLine, short } from '../model/payload.js'
@@ -13,6 +13,8 @@ export function setUpRetained(connection, { suggested }) {
   const dialog = byId('retained')
   const { filter } = byId('retained-form').elements
   const remove = byId('retained-remove')
+  /** Ends what goes on. */
+  let abort = new AbortController()
   let found = []
 
   const show = (text, topics = []) => {
@@ -26,18 +28,35 @@ export function setUpRetained(connection, { suggested }) {
     setText(remove, topics.length === 1 ? 'Remove it' : `Remove ${short(topics.length)}`)
     setText(byId('retained-note'), text)
   }
-  const attempt = async (work) => {
+  /** Does this in place of what goes on. */
+  const instead = async (work) => {
+    abort.abort()
+    abort = new AbortController()
+    const { signal } = abort
     try {
-      await work()
+      await work(signal)
     } catch (error) {
-      show(textOf(error))
+      if (!signal.aborted) show(textOf(error))
     }
   }
-  const look = async () => {
+  const look = async (signal) => {
     show('Looking …')
-    const topics = await connection.retainedIn(filter.value)
+    const topics = await connection.retainedIn(filter.value, signal)
+    if (signal.aborted) return
     const count = topics.length === 1 ? '1 message is' : `${short(topics.length)} messages are`
     show(`${count} retained there.`, topics)
+  }
+  const removeAll = async (signal) => {
+    const topics = found
+    show('Removing …')
+    let count = 0
+    for (const topic of topics) {
+      await connection.removeRetained(topic, signal)
+      count += 1
+      setText(byId('retained-note'), `${short(count)} of ${short(topics.length)} removed …`)
+    }
+    // Some brokers answer a refused publish as if they had taken it.
+    await look(signal)
   }
 
   byId('open-retained').addEventListener('click', () => {
@@ -47,16 +66,11 @@ export function setUpRetained(connection, { suggested }) {
   })
   byId('retained-form').addEventListener('submit', (event) => {
     event.preventDefault()
-    attempt(look)
+    instead(look)
   })
-  remove.addEventListener('click', () =>
-    attempt(async () => {
-      const topics = found
-      show('Removing …')
-      await connection.removeRetained(topics)
-      // Some brokers answer a refused publish as if they had taken it.
-      await look()
-    }),
-  )
+  remove.addEventListener('click', () => instead(removeAll))
+  // What was found is of another filter.
+  filter.addEventListener('input', () => instead(() => show('')))
   byId('retained-close').addEventListener('click', () => dialog.close())
+  dialog.addEventListener('close', () => abort.abort())
 }

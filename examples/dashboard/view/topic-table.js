@@ -25,6 +25,9 @@ const settle = 1000
 /** Up to so many topics, a new one is seen at once; of more, as long as there is room on the page. */
 const few = 500
 
+/** Levels that are indented. */
+const deepestIndent = 8
+
 /** The table. */
 export class TopicTable {
   #recorder
@@ -61,12 +64,13 @@ export class TopicTable {
       if (entry === undefined) return
       if (entry.isBranch) this.#view.toggle(entry.topic)
       if (this.#recorder.topics.entries.has(entry.topic)) picked(entry.topic)
-      this.draw(entry.isBranch)
+      this.draw(entry.isBranch, true)
     })
     this.#body.addEventListener('keydown', (event) => this.#handleKey(event))
   }
 
   #handleKey(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey) return
     const at = this.#rows.findIndex(({ row }) => row.contains(event.target))
     const { entry } = this.#rows[at] ?? {}
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
@@ -74,13 +78,13 @@ export class TopicTable {
     if (step !== undefined) this.#rows[at + step]?.button.focus()
     else if (entry?.isBranch && opens !== undefined) {
       this.#view.toggle(entry.topic, opens)
-      this.draw(true)
+      this.draw(true, true)
     } else return
     event.preventDefault()
   }
 
-  /** Shows the rows; `now` arranges them at once. */
-  draw(now = false) {
+  /** Shows the rows; `now` arranges them at once, `still` leaves them in their places. */
+  draw(now = false, still = !now && this.#isBusy()) {
     const { topics } = this.#recorder
     const time = performance.now()
     const news =
@@ -89,7 +93,7 @@ export class TopicTable {
     if (now || news || time - this.#arranged >= settle) {
       this.#arranged = time
       this.#version = topics.version
-      this.#view.arrange(topics, !now && this.#isBusy())
+      this.#view.arrange(topics, still)
     }
     const entries = this.#view.rows
     while (this.#rows.length > entries.length) this.#rows.pop().row.remove()
@@ -140,7 +144,8 @@ export class TopicTable {
     if (button.title !== entry.name) button.title = entry.name
     const expanded = isBranch ? String(isOpen) : null
     if (button.ariaExpanded !== expanded) button.ariaExpanded = expanded
-    const indent = depth === 0 ? '' : `${depth}em`
+    // Of deep topics, the name is worth more than its place.
+    const indent = depth === 0 ? '' : `${Math.min(depth, deepestIndent) * 0.625}em`
     if (button.style.paddingLeft !== indent) button.style.paddingLeft = indent
     setText(cells.value, entry.value)
     setText(cells.qos, String(entry.qos))
