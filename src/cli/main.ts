@@ -83,7 +83,7 @@ function program(signal: AbortSignal): Command {
 
 async function main(): Promise<void> {
   const interrupt = new AbortController()
-  for (const name of ['SIGINT', 'SIGTERM'] as const)
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(name, () => {
       // The second time, nothing is waited for.
       if (interrupt.signal.aborted) process.exit(exitCodes.interrupted)
@@ -98,7 +98,9 @@ async function main(): Promise<void> {
   try {
     const [, , name = '', ...args] = process.argv
     // Before the options read the environment.
-    if (!offline.includes(name)) applyProfile(args, process.env)
+    const isAsking = args.some((each) => ['-h', '--help', '--list'].includes(each))
+    if (name !== '' && !name.startsWith('-') && !offline.includes(name) && !isAsking)
+      applyProfile(args, process.env)
     await program(interrupt.signal).parseAsync()
     process.exitCode = interrupt.signal.aborted ? exitCodes.interrupted : exitCodes.done
   } catch (thrown) {

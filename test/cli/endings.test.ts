@@ -1,6 +1,7 @@
 /** Where something stands still, is full, on a terminal or wrong: how the packed command ends. */
 import { execFile, spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, statSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
 import path from 'node:path'
@@ -53,6 +54,34 @@ describe('where something stands still or is full', () => {
     await running.said(command === 'doctor' ? 'CONNACK' : 'connected')
     running.child.kill('SIGINT')
     expect((await running.ended).code).toBe(130)
+  })
+
+  it('`--for` holds while nothing connects, or answers', async () => {
+    const mute = createServer((socket) => socket.on('error', () => undefined).resume())
+    servers.push(mute)
+    const at = ['--url', `mqtt://127.0.0.1:${await listening(mute)}`]
+    const quiet = await silent()
+    const limit = ['--for', '500ms']
+    const ends = await Promise.all([
+      mqwire(['sub', ...at, ...limit, '-n', '1', 'a']),
+      mqwire(['simulate', ...at, ...limit, 'home']),
+      mqwire(['respond', ...quiet, ...limit, 'a', '--reply', 'x']),
+    ])
+    expect(ends.map(({ code }) => code)).toEqual([4, 4, 4])
+  })
+
+  it('a device that waits for its SUBACK, and output to a file, end at one Ctrl-C', async () => {
+    const simulated = start(['simulate', ...(await silent()), 'home', '--devices', '1', '-v'])
+    await simulated.said('connected')
+    const line = `exec '${bin}' simulate trucks --print --for 20d > '${fileOf('printed')}'`
+    const printed = spawn('sh', ['-c', line])
+    await expect
+      .poll(() => existsSync(fileOf('printed')) && statSync(fileOf('printed')).size)
+      .toBeGreaterThan(0)
+    simulated.child.kill('SIGINT')
+    printed.kill('SIGINT')
+    expect((await simulated.ended).code).toBe(130)
+    expect(await once(printed, 'close')).toEqual([130, null])
   })
 
   it('a password is asked on a terminal only', async () => {
@@ -280,10 +309,13 @@ describe('exit codes', () => {
 
   it('takes a profile, below the environment and the command line', async () => {
     await broker.close()
+    const passwords: string[] = []
     const seen: unknown[] = []
     await serve({
-      authenticate: ({ clientId, username, cleanStart }) =>
-        seen.push([clientId, username, cleanStart]) > 0,
+      authenticate: ({ clientId, username, cleanStart, password }) => {
+        passwords.push(Buffer.from(password ?? []).toString())
+        return seen.push([clientId, username, cleanStart]) > 0
+      },
     })
     const env = { XDG_CONFIG_HOME: fileOf('config') }
     const run = (...args: string[]) => mqwire(args, { env })
@@ -307,7 +339,16 @@ describe('exit codes', () => {
     ])
     expect((await run('profile', 'remove', 'plant')).code).toBe(0)
     expect((await run('profile', 'list')).out).toBe('  other  mqtt://127.0.0.1:1\n')
+    expect((await run('profile', 'add', 'x', '--header', 'a: 1', '--header', 'b: 2')).code).toBe(1)
+    // No password, and no profile in use, for another broker.
+    await writeFile(fileOf('secret'), 'kept')
+    await run(...add, '--username', 'u', '--password-file', fileOf('secret'))
+    await run('profile', 'use', 'plant')
+    await run('pub', '--password', 'typed', 'a', 'x')
+    await run('pub', ...url, 'a', 'x')
+    expect(passwords.slice(-2)).toEqual(['typed', ''])
     await writeFile(path.join(fileOf('config'), 'mqwire', 'profiles.json'), '[')
+    expect((await run('sub', '--help')).code).toBe(0)
     expect(await run('pub', 'a', 'x')).toMatchObject({
       code: 1,
       err: expect.stringContaining('profiles.json'),

@@ -2,7 +2,7 @@
  * `mqwire bench`: puts a load on a broker, in an open loop, and counts what arrives.
  */
 import { randomBytes } from 'node:crypto'
-import { accessSync, constants, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,7 +20,15 @@ import { ProgressLine, say, write } from '../common/terminal.js'
 import { duration, positive, qos, topic, whole } from '../common/values.js'
 import { microseconds, stampSize } from './ledger.js'
 import { commandsOf, type DevicePlan, expectedOf, hasDevices, type Plan } from './plan.js'
-import { comparison, page, type Result, resultOf, type Sample, textOf } from './report.js'
+import {
+  comparison,
+  isComparable,
+  page,
+  type Result,
+  resultOf,
+  type Sample,
+  textOf,
+} from './report.js'
 import { Threads } from './threads.js'
 
 /** The options that all scenarios have. */
@@ -351,12 +359,13 @@ function endsAtOnce({ protocolVersion }: ClientOptions): 0 | undefined {
 }
 
 function assertWritable(file: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) throw misuse(`${file} is a folder`)
   accessSync(existsSync(file) ? file : path.dirname(path.resolve(file)), constants.W_OK)
 }
 
 function readResult(file: string, name: string): Result {
   const result = JSON.parse(readFileSync(file, 'utf8')) as Result
-  if (typeof result?.scenario !== 'string' || typeof result.latency?.p50 !== 'number')
+  if (typeof result?.scenario !== 'string' || !isComparable(result))
     throw misuse(`${file} is no result of mqwire bench`)
   if (result.scenario !== name)
     throw misuse(`${file} is a result of bench ${result.scenario}, not of ${name}`)
@@ -368,9 +377,11 @@ async function output(
   before: Result | undefined,
   values: CommonValues,
 ): Promise<void> {
-  await write(values.json ? `${JSON.stringify(result)}\n` : textOf(result))
-  if (before !== undefined) await write(comparison(result, before))
   if (values.out !== undefined)
     writeFileSync(values.out, `${JSON.stringify(result, undefined, 1)}\n`)
   if (values.html !== undefined) writeFileSync(values.html, page(result, before))
+  await write(values.json ? `${JSON.stringify(result)}\n` : textOf(result))
+  if (before === undefined) return
+  if (values.json) say(comparison(result, before))
+  else await write(comparison(result, before))
 }

@@ -3,6 +3,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, type ClientOptions, connect, type EndpointOptions } from 'mqwire'
+import { answered } from '../common/ending.js'
 import {
   Ledger,
   microseconds,
@@ -124,7 +125,7 @@ export class Load {
     sums: Sums,
     ledger: Ledger,
   ): Promise<void> {
-    await client.listen(filters, ({ payload }) => ledger.add(payload), {
+    const listening = client.listen(filters, ({ payload }) => ledger.add(payload), {
       qos: this.plan.qos,
       lifetime: 'borrowed',
       buffer: 100_000,
@@ -133,6 +134,7 @@ export class Load {
         sums.dropped += 1
       },
     })
+    await answered(listening, this.signal)
   }
 
   /** Adds a publisher of a plan to those that `publish` serves. */

@@ -269,6 +269,17 @@ const compared: readonly (readonly [name: string, of: (result: Result) => number
   ['memory, MB', ({ rss }) => rss / 1e6],
 ]
 
+/** True when an earlier result has all that is compared. */
+export function isComparable(before: Result): boolean {
+  try {
+    return (
+      compared.every(([, of]) => typeof of(before) === 'number') && before.plan instanceof Object
+    )
+  } catch {
+    return false
+  }
+}
+
 /** The ratios to an earlier result. */
 export function comparison(result: Result, before: Result): string {
   const lines = compared.map(([name, of]) => {

@@ -65,9 +65,13 @@ export function candidates(program: Command, words: readonly string[]): string[]
     return command.options
       .filter(({ hidden }) => !hidden)
       .map(({ long, short, description }) => line(long ?? short ?? '', description))
-  return command.commands
-    .filter((each) => each.name() !== 'candidates')
-    .map((each) => line(each.name(), each.description()))
+  const [argument] = command.registeredArguments
+  return [
+    ...command.commands
+      .filter((each) => each.name() !== 'candidates')
+      .map((each) => line(each.name(), each.description())),
+    ...(argument?.argChoices ?? []).map((choice) => line(choice, '')),
+  ]
 }
 
 function optionOf(command: Command, word: string | undefined): Option | undefined {

@@ -9,7 +9,7 @@ import { profileOf, readProfiles, variableOf, writeProfiles } from '../common/pr
 import { say, write } from '../common/terminal.js'
 
 const examples = `
-A profile is used by --profile NAME or MQWIRE_PROFILE, and without both the one of \`profile use\`. What stands on the command line
+A profile is used by --profile NAME or MQWIRE_PROFILE, and without both the one of \`profile use\`, unless a --url is given. What stands on the command line
 or in the environment goes first; --profile '' uses none. Passwords stay outside: a profile names a --password-file.
 
 Examples:
@@ -59,10 +59,15 @@ function addCommand(): Command {
     // Behind the listener of commander, which has checked the text.
     command.on(`option:${name}`, (text = 'true') => {
       if (left.includes(name)) throw misuse(`a profile has no --${name}: use --password-file`)
+      if (name in given) throw misuse(`a profile has one --${name} only`)
+      if (name === 'url' && URL.canParse(text) && new URL(text).password !== '')
+        throw misuse('a profile holds no password: use --username and --password-file')
       given[name] = files.includes(name) ? path.resolve(text) : text
     })
   }
   return command.action((name: string) => {
+    if (!/^[\w.-]+$/.test(name))
+      throw misuse('the name of a profile has letters, digits, - . and _')
     if (Object.keys(given).length === 0) throw misuse('a profile needs at least --url')
     const all = readProfiles()
     writeProfiles({ ...all, profiles: { ...all.profiles, [name]: given } })

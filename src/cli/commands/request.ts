@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { Command } from 'commander'
 import { type Client, type Message, MqttError, type QoS } from 'mqwire'
 import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
-import { assertGranted, misuse } from '../common/ending.js'
+import { assertGranted, Ending, misuse } from '../common/ending.js'
 import { formatterOf } from '../common/format.js'
 import { Limits, type LimitValues, withLimits } from '../common/limits.js'
 import { type MessageValues, propertiesOf, withProperties } from '../common/properties.js'
@@ -116,11 +116,15 @@ async function respond(
     }
   }
   try {
-    const responder = await client.respond(filter, answer, {
+    const responding = client.respond(filter, answer, {
       qos: values.qos,
       concurrency,
       onError: 'reject',
       until: limits.signal,
+    })
+    const responder = await responding.catch((error: unknown) => {
+      if (!limits.late.aborted) throw error
+      throw new Ending('deadline', 'the broker did not answer the SUBSCRIBE in time')
     })
     assertGranted(responder.granted)
     say(`answering ${filter}`)

@@ -1,6 +1,7 @@
 /**
  * The options of a connection, which all commands that dial share, and the connection itself.
  */
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import {
@@ -241,14 +242,34 @@ export function finite({ retry }: ConnectionValues): ClientOptions {
   return retry ? {} : { reconnect: { maxAttempts: 5, backoff: exponential({ max: 4000 }) } }
 }
 
+/** Connects, within `--for` where there is one. @throws Ending when its time is over */
+export async function inTime<T>(
+  { for: time }: { readonly for?: number },
+  signal: AbortSignal,
+  dial: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  if (time === undefined) return dial(signal)
+  const late = new AbortController()
+  const timer = setTimeout(() => late.abort(), time)
+  try {
+    const over = once(late.signal, 'abort').then(() => Promise.reject(late.signal.reason))
+    return await Promise.race([dial(AbortSignal.any([signal, late.signal])), over])
+  } catch (error) {
+    if (!late.signal.aborted || signal.aborted) throw error
+    throw new Ending('deadline', `not connected within ${time / 1000} s`)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** Runs a command on a connection, which is closed whatever happens. */
 export async function withClient(
-  values: ConnectionValues,
+  values: ConnectionValues & { readonly for?: number },
   signal: AbortSignal,
   work: (client: Client) => Promise<void>,
   more?: ClientOptions,
 ): Promise<void> {
-  const client = await open(values, signal, more)
+  const client = await inTime(values, signal, (either) => open(values, either, more))
   try {
     await work(client)
   } finally {

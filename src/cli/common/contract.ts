@@ -3,7 +3,7 @@
  */
 import type { Message } from 'mqwire'
 import type { Channel } from 'mqwire/typed'
-import { misuse } from './ending.js'
+import { misuse, reasonOf } from './ending.js'
 import { moduleAt } from './module.js'
 
 /** What a channel made of a payload. */
@@ -30,17 +30,21 @@ export async function decoderOf(file: string): Promise<Decode> {
     try {
       return { channel: name, json: jsonOf(await channel.codec.decode(message.payload, message)) }
     } catch (error) {
-      return { channel: name, problem: error instanceof Error ? error.message : String(error) }
+      return { channel: name, problem: reasonOf(error) }
     }
   }
 }
 
 /** A value as JSON, with what JSON lacks: bytes as base64, maps as objects. @throws TypeError for circles */
 function jsonOf(value: unknown): string {
-  const text = JSON.stringify(value, (_key, part: unknown) => {
+  const text = JSON.stringify(value, function (this: object, key, found: unknown) {
+    // A Buffer has its own idea of JSON, which has been applied already.
+    const part: unknown =
+      Reflect.get(this, key) instanceof Uint8Array ? Reflect.get(this, key) : found
     if (typeof part === 'bigint') return String(part)
-    if (part instanceof Uint8Array)
-      return Buffer.from(part.buffer, part.byteOffset, part.length).toString('base64')
+    if (ArrayBuffer.isView(part))
+      return Buffer.from(part.buffer, part.byteOffset, part.byteLength).toString('base64')
+    if (part instanceof ArrayBuffer) return Buffer.from(part).toString('base64')
     if (part instanceof Map) return Object.fromEntries(part)
     return part instanceof Set ? [...part] : part
   })

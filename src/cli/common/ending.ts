@@ -1,6 +1,7 @@
 /**
  * How a command ends: its exit code, and the line on standard error that says why.
  */
+import { inspect } from 'node:util'
 import { MqttError, type MqttErrorCode, printable, type Subscription } from 'mqwire'
 
 /** Exit codes, as `--help` and docs/cli.md list them. */
@@ -102,16 +103,42 @@ const refusals: Readonly<Record<number, string>> = {
 /** Reasons of a DISCONNECT that refuse nothing: busy, shutting down, elsewhere. */
 const away = [0x89, 0x8b, 0x8d, 0x8e, 0x9c, 0x9d]
 
+/** What anything thrown says. */
+export function reasonOf(thrown: unknown): string {
+  const { message } = Object(thrown) as { message?: unknown }
+  return thrown instanceof Error && typeof message === 'string' ? message : inspect(thrown)
+}
+
 /** The exit code and the line of whatever a command threw. */
 export function endOf(thrown: unknown): { readonly end: End; readonly text: string } {
   if (thrown instanceof Ending) return { end: thrown.end, text: thrown.message }
   if (MqttError.is(thrown)) return ofClient(thrown)
-  const text = thrown instanceof Error ? thrown.message : String(thrown)
+  const text = reasonOf(thrown)
   // The reader of a pipe has gone, as `head` does when it has enough.
   const { code, syscall } = Object(thrown) as NodeJS.ErrnoException
   if (code === 'EPIPE') return { end: 'done', text: '' }
   // A file that cannot be opened is named on the command line; one that is full loses messages.
   return { end: syscall === 'write' ? 'lost' : 'usage', text }
+}
+
+/** Milliseconds for an answer to a SUBSCRIBE, where no option gives another time. */
+const patience = 30_000
+
+/** The work of a SUBSCRIBE. @throws Ending when it is not answered in time, and the reason of the signal */
+export function answered<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  work.catch(() => undefined)
+  return new Promise((resolve, reject) => {
+    const late = (): void =>
+      reject(new Ending('deadline', 'the broker did not answer the SUBSCRIBE in time'))
+    const stop = (): void => reject(signal.reason)
+    const timer = setTimeout(late, patience)
+    signal.addEventListener('abort', stop)
+    if (signal.aborted) stop()
+    work.then(resolve, reject).finally(() => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', stop)
+    })
+  })
 }
 
 /** @throws Ending that names the first filter that was refused */

@@ -3,7 +3,7 @@
  */
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { exitCodes, misuse } from './ending.js'
+import { exitCodes, misuse, reasonOf } from './ending.js'
 
 /** Imports a module, and returns its exports. @throws Ending that names the file */
 export async function moduleAt(file: string): Promise<Readonly<Record<string, unknown>>> {
@@ -16,7 +16,7 @@ export async function moduleAt(file: string): Promise<Readonly<Record<string, un
   try {
     return await import(pathToFileURL(path.resolve(file)).href)
   } catch (thrown) {
-    throw misuse(`${file}: ${thrown instanceof Error ? thrown.message : String(thrown)}`)
+    throw misuse(`${file}: ${reasonOf(thrown)}`)
   } finally {
     process.off('exit', end)
   }

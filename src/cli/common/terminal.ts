@@ -3,6 +3,7 @@
  */
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
+import { setImmediate as immediate } from 'node:timers/promises'
 import { isatty } from 'node:tty'
 import picocolors from 'picocolors'
 import { Ending, misuse } from './ending.js'
@@ -19,13 +20,17 @@ export function coloursOf(stream: NodeJS.WriteStream): Colours {
   )
 }
 
+/** Milliseconds of writing after which signals get their turn: a file is written at once. */
+const turn = 50
+let turned = 0
+
 /** Writes data, and waits until it is written. @throws the reason of the signal */
-export function write(
+export async function write(
   data: string | Uint8Array,
   stream: Writable = process.stdout,
   signal?: AbortSignal,
 ): Promise<void> {
-  return new Promise((resolve, reject) => {
+  await new Promise<void>((resolve, reject) => {
     const stop = (): void => reject(signal?.reason)
     signal?.addEventListener('abort', stop)
     stream.write(data, (error) => {
@@ -34,6 +39,10 @@ export function write(
       else resolve()
     })
   })
+  if (performance.now() - turned < turn) return
+  await immediate()
+  turned = performance.now()
+  signal?.throwIfAborted()
 }
 
 let silent = false

@@ -76,7 +76,11 @@ async function standardInput(signal: AbortSignal): Promise<string> {
 
 /** The bytes of hexadecimal text. @throws Ending when it is none */
 function bytesOf(text: string): Uint8Array {
-  const digits = text.replace(/(?<![0-9a-z])0x/gi, '').replace(/[\s:,]+/g, '')
+  // A byte order mark, read byte by byte, is no part of the text.
+  const digits = text
+    .replace(/^\u00ef\u00bb\u00bf/, '')
+    .replace(/(?<![0-9a-z])0x/gi, '')
+    .replace(/[\s:,]+/g, '')
   const wrong = /[^0-9a-f]/i.exec(digits)
   if (wrong !== null) throw misuse(`'${visible(wrong[0])}' is no hexadecimal digit`)
   if (digits === '') throw misuse('the input is empty')

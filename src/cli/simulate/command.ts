@@ -8,6 +8,7 @@ import {
   type ConnectionValues,
   clientOptions,
   endpointOf,
+  inTime,
   option,
   withConnection,
 } from '../common/connection.js'
@@ -60,7 +61,11 @@ export function simulateCommand(signal: AbortSignal): Command {
     .addOption(option('--speed <factor>', 'so many times as fast', positive, 1))
     .addOption(option('--prefix <text>', 'put before topics and client identifiers', topic, ''))
     .addOption(option('--seed <number>', 'of the random values', whole(0, 0xffff_ffff), 1))
-    .addOption(option('--print', 'connect to nothing; print the messages of --for (default: 5s)'))
+    .addOption(
+      option('--print', 'connect to nothing; print the messages of --for (default: 5s)').conflicts(
+        'speed',
+      ),
+    )
     .addOption(option('--list', 'list the scenarios'))
   return withConnection(command)
     .addHelpText('after', examples)
@@ -130,12 +135,8 @@ async function print(
         if (next.at <= until) found.push(next)
       }
     if (found.length === 0) continue
-    await write(
-      lines(
-        found.sort((one, other) => one.at - other.at),
-        began,
-      ),
-    )
+    const sorted = found.sort((one, other) => one.at - other.at)
+    await write(lines(sorted, began), process.stdout, signal)
   }
 }
 
@@ -165,7 +166,7 @@ async function simulate(
   })
   let isRunning = false
   try {
-    await fleet.open()
+    await inTime(values, signal, () => fleet.open())
     isRunning = true
     await fleet.run((values.for ?? Number.POSITIVE_INFINITY) * values.speed)
   } finally {

@@ -12,7 +12,7 @@ import {
   type PublishOptions,
 } from 'mqwire'
 import { validateTopicName } from 'mqwire/wire'
-import { assertGranted, Ending, endOf } from '../common/ending.js'
+import { answered, assertGranted, Ending, endOf } from '../common/ending.js'
 import type { DeviceMessage, SimulatedDevice } from './device.js'
 
 /** Connections that are opened at a time. */
@@ -172,11 +172,12 @@ export class DeviceFleet {
 
   async #listen(link: Link, client: Client): Promise<void> {
     try {
-      const { granted } = await client.listen(
+      const listening = client.listen(
         [...link.device.commands.keys()],
         (message) => this.#handle(link, message),
         { qos: 1, buffer: 100 },
       )
+      const { granted } = await answered(listening, this.#signal)
       assertGranted(granted)
     } catch (error) {
       // Otherwise a fault has cut the connection meanwhile.
@@ -272,7 +273,7 @@ export class DeviceFleet {
         done()
         // What a cut connection had not sent is held back, as on a real device.
         if (link.client !== client) this.heldBack += 1
-        else if (!this.#with.signal.aborted) this.#fail(error)
+        else if (!this.#isClosing) this.#fail(error)
       },
     )
   }
