@@ -1,6 +1,7 @@
 /**
  * How a command ends: its exit code, and the line on standard error that says why.
  */
+import { setMaxListeners } from 'node:events'
 import { inspect } from 'node:util'
 import { MqttError, type MqttErrorCode, printable, type Subscription } from 'mqwire'
 
@@ -127,6 +128,8 @@ const patience = 30_000
 /** The work of a SUBSCRIBE. @throws Ending when it is not answered in time, and the reason of the signal */
 export function answered<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   work.catch(() => undefined)
+  // Many clients wait at a time.
+  setMaxListeners(0, signal)
   return new Promise((resolve, reject) => {
     const late = (): void =>
       reject(new Ending('deadline', 'the broker did not answer the SUBSCRIBE in time'))
