@@ -2,7 +2,7 @@
  * Topics as a tree: a row for each level that is seen, with what its topics have together. Pure.
  */
 
-/** Levels of a topic that are told apart; the rest is one name. */
+/** Levels of a topic that are rows of their own; the rest is one name. */
 const deepest = 32
 
 /** A level of the tree: a topic, what topics have in common, or both. */

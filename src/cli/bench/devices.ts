@@ -66,7 +66,7 @@ export class Fleet extends Load {
       clientId: `${clientId}d${device}`,
       cleanStart: false,
       sessionExpiryInterval: protocolVersion === 4 ? undefined : sessionExpiryInterval,
-      // At once, then ever later; the next storm begins anew.
+      // At once, then ever later; the next storm begins again.
       reconnect: { backoff: exponential({ min: 10, max: 5000 }), stableAfter: 0 },
     }
     const client = await this.connected(options, this.#endpoint(device))

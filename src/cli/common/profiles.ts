@@ -25,7 +25,7 @@ function fileName(): string {
   return path.join(base, 'mqwire', 'profiles.json')
 }
 
-/** Reads the file; without one there are no profiles. @throws Ending for a file that is none */
+/** Reads the file; without one there are no profiles. @throws Ending for a file of another kind */
 export function readProfiles(): Profiles {
   const file = fileName()
   if (!existsSync(file)) return { profiles: {} }

@@ -74,7 +74,7 @@ async function standardInput(signal: AbortSignal): Promise<string> {
   return text
 }
 
-/** The bytes of hexadecimal text. @throws Ending when it is none */
+/** The bytes of hexadecimal text. @throws Ending when it has something else */
 function bytesOf(text: string): Uint8Array {
   // A byte order mark, read byte by byte, is no part of the text.
   const digits = text

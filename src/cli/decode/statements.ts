@@ -65,7 +65,7 @@ function bytesLeft({ type, connectFlags, bytes }: Fault): string {
 function illFormed({ name, value, within }: Fault): string {
   if (name === 'Protocol Name') return '3.1.2-1'
   if (name === 'User Property') return '1.5.7-1'
-  // A string with U+0000 is UTF-8 otherwise; one that is none has its bytes as the value.
+  // A string with U+0000 is UTF-8 otherwise; other bytes are the value themselves.
   if (String(value).includes('\0')) return '1.5.4-2|1.5.3-2'
   // The section of the will has no statements for these two.
   if (name === 'Response Topic' && !within.includes('Will')) return '3.3.2-13'
