@@ -91,7 +91,7 @@ const guides = pages
 const readme = read('README.md')
 
 /** Languages of blocks that are no programs of ours to run here: commands, and markup. */
-const others = ['```jsonl', '```sh', '```html']
+const others = ['```jsonl', '```json', '```text', '```sh', '```html']
 
 /** What the guides to stores, to tracing and to typed topics import besides. */
 const guidePackages = [
@@ -127,6 +127,8 @@ describe('the pages', () => {
       fences.filter((line) => line !== '```ts' && line !== '```ts run' && !others.includes(line)),
     ).toEqual([])
     expect(fencesOf(text)).toHaveLength(blocks.length)
+    for (const [, json = ''] of text.matchAll(/^```json\n(.*?)^```$/gms))
+      expect(() => JSON.parse(json)).not.toThrow()
     // Node 22, which runs TypeScript as it stands, does not know it.
     expect(blocks.filter(({ code }) => code.includes('await using'))).toEqual([])
   })
