@@ -75,13 +75,14 @@ describe('where something stands still or is full', () => {
     await simulated.said('connected')
     const line = `exec '${bin}' simulate trucks --print --for 20d > '${fileOf('printed')}'`
     const printed = spawn('sh', ['-c', line])
+    const closed = once(printed, 'close')
     await expect
       .poll(() => existsSync(fileOf('printed')) && statSync(fileOf('printed')).size)
       .toBeGreaterThan(0)
     simulated.child.kill('SIGINT')
     printed.kill('SIGINT')
     expect((await simulated.ended).code).toBe(130)
-    expect(await once(printed, 'close')).toEqual([130, null])
+    expect(await closed).toEqual([130, null])
   })
 
   it('a password is asked on a terminal only', async () => {
