@@ -109,11 +109,11 @@ describe('simulate', () => {
         count: 2,
         state: { on: false },
         topics: [
-          { topic: 'home/{id}/power', every: '50ms', payload: { watts: { $: 'counter' } } },
-          { topic: 'home/{id}/state', on: 'change', qos: 1, retain: true, payload: '{on}' },
+          { topic: 'flat/{id}/power', every: '50ms', payload: { watts: { $: 'counter' } } },
+          { topic: 'flat/{id}/state', on: 'change', qos: 1, retain: true, payload: '{on}' },
         ],
-        commands: [{ topic: 'home/{id}/set', set: 'on' }],
-        will: { topic: 'home/{id}/gone', payload: 'gone' },
+        commands: [{ topic: 'flat/{id}/set', set: 'on' }],
+        will: { topic: 'flat/{id}/gone', payload: 'gone' },
       },
     ],
   }
@@ -124,14 +124,14 @@ describe('simulate', () => {
     const seen = (topic: string) =>
       broker.accepted.filter((each) => each.topic === topic).map(({ payload }) => text(payload))
     const text = (payload: Uint8Array): string => Buffer.from(payload).toString()
-    await expect.poll(() => seen('p/home/lamp-2/power').length).toBeGreaterThan(2)
+    await expect.poll(() => seen('p/flat/lamp-2/power').length).toBeGreaterThan(2)
     expect([...broker.sessions.keys()].sort()).toEqual(['p/lamp-1', 'p/lamp-2'])
-    expect(seen('p/home/lamp-1/power').slice(0, 2)).toEqual(['{"watts":0}', '{"watts":1}'])
-    expect(seen('p/home/lamp-1/state')).toEqual(['false'])
-    const answer = await mqwire(['request', ...url, 'p/home/lamp-1/set', 'true'])
+    expect(seen('p/flat/lamp-1/power').slice(0, 2)).toEqual(['{"watts":0}', '{"watts":1}'])
+    expect(seen('p/flat/lamp-1/state')).toEqual(['false'])
+    const answer = await mqwire(['request', ...url, 'p/flat/lamp-1/set', 'true'])
     expect(answer).toMatchObject({ code: 0, out: '{"on":true}' })
-    expect((await mqwire(['request', ...url, 'p/home/lamp-1/set', 'dark'])).code).toBe(3)
-    expect([seen('p/home/lamp-1/state'), seen('p/home/lamp-2/state')]).toEqual([
+    expect((await mqwire(['request', ...url, 'p/flat/lamp-1/set', 'dark'])).code).toBe(3)
+    expect([seen('p/flat/lamp-1/state'), seen('p/flat/lamp-2/state')]).toEqual([
       ['false', 'true'],
       ['false'],
     ])
@@ -139,7 +139,7 @@ describe('simulate', () => {
     const { code, out, err } = await run.ended
     expect({ code, out }).toEqual({ code: 130, out: '' })
     expect(err).toMatch(/^2 devices, \d+ messages published, 1 commands taken, 1 refused\n$/)
-    expect(seen('p/home/lamp-1/gone')).toEqual([])
+    expect(seen('p/flat/lamp-1/gone')).toEqual([])
   })
 
   it('prints messages, lists the scenarios, and names them for an unknown one', async () => {

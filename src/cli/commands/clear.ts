@@ -7,6 +7,7 @@ import type { Client } from 'mqwire'
 import { type ConnectionValues, option, withClient, withConnection } from '../common/connection.js'
 import { Ending } from '../common/ending.js'
 import { readable } from '../common/format.js'
+import { retainedIn } from '../common/limits.js'
 import { Sending } from '../common/sending.js'
 import { ask, coloursOf, say, write } from '../common/terminal.js'
 import { duration, filters } from '../common/values.js'
@@ -51,10 +52,9 @@ async function clear(
   { yes, quietFor }: ClearValues,
   signal: AbortSignal,
 ): Promise<void> {
-  const { retained } = await import('mqwire/typed')
   const colours = coloursOf(process.stdout)
   const topics = new Set<string>()
-  for await (const { topic, payload } of retained(client, filters, { quiet: quietFor, signal })) {
+  for await (const { topic, payload } of retainedIn(client, filters, { quiet: quietFor, signal })) {
     topics.add(topic)
     await write(`${colours.cyan(readable(Buffer.from(topic)))} ${readable(payload)}\n`)
   }
@@ -67,7 +67,7 @@ async function clear(
   for (const topic of topics) await sending.send(topic, '', { qos: most, retain: true })
   await sending.done()
   let left = 0
-  for await (const { topic } of retained(client, filters, { quiet: quietFor, signal }))
+  for await (const { topic } of retainedIn(client, filters, { quiet: quietFor, signal }))
     if (topics.has(topic)) left += 1
   if (left > 0) throw new Ending('refused', `${left} of ${topics.size} messages are still retained`)
   say(`${topics.size} removed`)

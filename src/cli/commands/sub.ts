@@ -14,7 +14,7 @@ import {
 import { type Decode, decoderOf } from '../common/contract.js'
 import { assertGranted } from '../common/ending.js'
 import { type Formatter, formatCodes, formatterOf } from '../common/format.js'
-import { Limits, type LimitValues, roomy, withLimits } from '../common/limits.js'
+import { Limits, type LimitValues, retainedIn, roomy, withLimits } from '../common/limits.js'
 import { coloursOf, say, write } from '../common/terminal.js'
 import { filters, qos } from '../common/values.js'
 
@@ -141,10 +141,9 @@ async function readRetained(
   limits: Limits,
   print: Print,
 ): Promise<void> {
-  const { retained } = await import('mqwire/typed')
   const { signal } = limits
   try {
-    for await (const message of retained(client, filters, { qos, quiet: quietFor, signal })) {
+    for await (const message of retainedIn(client, filters, { qos, quiet: quietFor, signal })) {
       await print([message])
       if (limits.left <= 0) return
     }

@@ -125,8 +125,8 @@ export function endOf(thrown: unknown): { readonly end: End; readonly text: stri
 /** Milliseconds for an answer to a SUBSCRIBE, where no option gives another time. */
 const patience = 30_000
 
-/** The work of a SUBSCRIBE. @throws Ending when it is not answered in time, and the reason of the signal */
-export function answered<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+/** The work of a SUBSCRIBE, and `more` milliseconds behind it. @throws Ending when it is not answered in time, and the reason of the signal */
+export function answered<T>(work: Promise<T>, signal: AbortSignal, more = 0): Promise<T> {
   work.catch(() => undefined)
   // Many clients wait at a time.
   setMaxListeners(0, signal)
@@ -134,7 +134,7 @@ export function answered<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
     const late = (): void =>
       reject(new Ending('deadline', 'the broker did not answer the SUBSCRIBE in time'))
     const stop = (): void => reject(signal.reason)
-    const timer = setTimeout(late, patience)
+    const timer = setTimeout(late, patience + more)
     signal.addEventListener('abort', stop)
     if (signal.aborted) stop()
     work.then(resolve, reject).finally(() => {

@@ -10,8 +10,9 @@ import {
   type SubscribeOptions,
   type Subscription,
 } from 'mqwire'
+import type { RetainedOptions } from 'mqwire/typed'
 import { option } from './connection.js'
-import { Ending } from './ending.js'
+import { answered, Ending } from './ending.js'
 import { duration, whole } from './values.js'
 
 /** What the options of this file become. */
@@ -52,6 +53,22 @@ export function withLimits(command: Command, silence = true): Command {
       duration,
     ),
   )
+}
+
+/** The retained messages of filters. @throws Ending when the SUBSCRIBE is not answered */
+export async function* retainedIn(
+  client: Client,
+  filters: readonly string[],
+  options: RetainedOptions & { readonly quiet: number; readonly signal: AbortSignal },
+): AsyncGenerator<Message> {
+  const { retained } = await import('mqwire/typed')
+  const messages = retained(client, filters, options)
+  let next = await answered(messages.next(), options.signal, options.quiet)
+  try {
+    for (; !next.done; next = await messages.next()) yield next.value
+  } finally {
+    await messages.return()
+  }
 }
 
 /** Most messages between two writes. */

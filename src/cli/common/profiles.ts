@@ -59,7 +59,8 @@ export function profileOf(name: string, { profiles }: Profiles): Profile {
   const found = Object.hasOwn(profiles, name) ? profiles[name] : undefined
   if (found !== undefined) return found
   const names = Object.keys(profiles)
-  const others = names.length === 0 ? 'there is none yet' : `there are: ${names.join(', ')}`
+  const others =
+    names.length === 0 ? 'add it with mqwire profile add' : `there are: ${names.join(', ')}`
   throw misuse(`there is no profile "${name}"; ${others}`)
 }
 
