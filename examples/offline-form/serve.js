@@ -13,12 +13,14 @@ import { argumentsOf } from '../arguments.js'
 import { bundled, lazily, servePage, strict } from '../serving.js'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
-const bundle = lazily(() => bundled({ absWorkingDir: folder, entryPoints: { form: 'main.js' } }))
+const bundle = lazily(() =>
+  bundled({ absWorkingDir: folder, entryPoints: { form: 'main.js', style: 'style.css' } }),
+)
 const file = (name, type) => [`${type}; charset=utf-8`, () => readFile(path.join(folder, name))]
 
 const files = new Map([
   ['/', file('index.html', 'text/html')],
-  ['/style.css', file('style.css', 'text/css')],
+  ['/style.css', ['text/css; charset=utf-8', async () => (await bundle()).get('.css')]],
   ['/service-worker.js', file('service-worker.js', 'text/javascript')],
   ['/form.js', ['text/javascript; charset=utf-8', async () => (await bundle()).get('.js')]],
 ])

@@ -163,7 +163,7 @@ export class View {
 
   #say(state, text) {
     const line = byId('state')
-    line.dataset.state = state
+    line.closest('.state').dataset.state = state
     line.textContent = text
   }
 }

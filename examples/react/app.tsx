@@ -19,7 +19,7 @@ function Trouble({ url }: { readonly url: string }) {
   const trouble = useTrouble()
   if (trouble === undefined) return undefined
   return (
-    <p role="alert">
+    <p role="alert" className="problem">
       There is no broker at {url}: {trouble.message}. It is tried again and again.{' '}
       <code>npm run react</code> brings a broker along; another one stands in the address of this
       page, as <code>?url=ws://…</code>
@@ -77,13 +77,25 @@ function Publish() {
 export function App({ url }: { readonly url: string }) {
   return (
     <MqttProvider url={url} options={{ keepAlive: 20 }}>
-      <main>
-        <h1>MQTT with React</h1>
+      <header className="bar">
+        <h1>
+          mqwire <span>with React</span>
+        </h1>
         <State />
+      </header>
+      <main>
+        <p className="lead">
+          Four components share one client. Publish to react/clock: the line, the list and every
+          other window that is open show it at once.
+        </p>
         <Trouble url={url} />
-        <Clock />
-        <Publish />
-        <Messages filter="react/#" />
+        <section className="card">
+          <Clock />
+          <Publish />
+        </section>
+        <section className="card">
+          <Messages filter="react/#" />
+        </section>
       </main>
     </MqttProvider>
   )

@@ -15,11 +15,11 @@ const folder = fileURLToPath(new URL('.', import.meta.url))
 /** Starts the server; gives where it listens, and what stops it. Port 0 is any that is free. */
 export async function serve({ port = 0 } = {}) {
   const bundle = lazily(() =>
-    bundled({ absWorkingDir: folder, entryPoints: ['main.js'], format: 'iife' }),
+    bundled({ absWorkingDir: folder, entryPoints: ['main.js', 'style.css'], format: 'iife' }),
   )
   const files = new Map([
     ['/', ['text/html; charset=utf-8', () => readFile(path.join(folder, 'index.html'))]],
-    ['/style.css', ['text/css; charset=utf-8', () => readFile(path.join(folder, 'style.css'))]],
+    ['/style.css', ['text/css; charset=utf-8', async () => (await bundle()).get('.css')]],
     ['/main.js', ['text/javascript; charset=utf-8', async () => (await bundle()).get('.js')]],
   ])
   // Nothing leaves the page with the broker in memory, whatever it tries.

@@ -36,7 +36,7 @@ export function setUpTemplates({ topic, template, payload }, { about, list, box 
     for (const [index, field] of [topic, template].entries())
       field.setCustomValidity(problems[index] ?? '')
     const problem = problems.find((each) => each !== undefined)
-    about.className = problem === undefined ? 'hint' : 'hint bad'
+    about.className = problem === undefined ? 'note' : 'note bad'
     write(
       about,
       problem ?? `For example ${exampleOf(topic.value, isMine ? template.value : undefined)}`,
