@@ -7,7 +7,11 @@ import { Client, exponential, MqttError, printable } from 'mqwire'
 import { openQueue } from 'mqwire/queue'
 import { memoryStore } from 'mqwire/store'
 import { retained } from 'mqwire/typed'
+import { bytesIn, pairsIn } from './model/bytes.js'
 import { filtersIn, withoutSecrets } from './settings.js'
+
+/** Milliseconds that an answer may take. */
+const answerTime = 10_000
 
 /** What a connection looks like before there was one. */
 const nothing = {
@@ -39,14 +43,15 @@ export class Connection {
   }
 
   /** Connects and subscribes; true when it could begin. Everything that comes of it is in the view, also what is wrong with the settings. */
-  open({ url, filter, qos, username, password }) {
+  open(settings) {
+    const { url, filter } = settings
     this.close()
     // Whatever comes of this one, what is seen is not about the one before any more.
     this.#client = undefined
     this.#subscription = undefined
     this.#show({ ...nothing, endpoint: withoutSecrets(url), filter })
     try {
-      this.#begin(url, filter, { qos, username, password })
+      this.#begin(settings)
       return true
     } catch (error) {
       this.#fail(error)
@@ -54,15 +59,12 @@ export class Connection {
     }
   }
 
-  #begin(url, filter, { qos, username, password }) {
+  #begin({ url, filter, qos, ...settings }) {
     const client = new Client(url, {
-      ...(username !== '' && { username }),
-      ...(password !== '' && { password }),
+      ...connectOptionsOf(settings),
       // Not only a lost connection is made good, the first one is waited for too.
       firstConnect: 'wait',
       reconnect: { backoff: exponential({ min: 500, max: 10_000 }) },
-      // Nothing is to be kept for a page that is gone.
-      sessionExpiryInterval: 0,
       // Some brokers, aedes among them, send more at a time than they were asked to, which ends a connection; what is held stays bounded by bytes.
       receiveMaximum: 65_535,
     })
@@ -93,6 +95,18 @@ export class Connection {
   /** Rejects with an MqttError, whose `outcome` tells whether the message may have arrived. */
   async publish(topic, payload, options) {
     return this.#existing().publish(topic, payload, optionsOf(options))
+  }
+
+  /** Publishes a question, and fulfils with the message that answers it. */
+  async request(topic, payload, options) {
+    // A request has a response topic and correlation data of its own.
+    const { qos, signal, properties } = optionsOf({
+      ...options,
+      responseTopic: '',
+      correlationData: '',
+    })
+    const timeout = answerTime
+    return this.#existing().request(topic, payload, { qos, signal, properties, timeout })
   }
 
   /** Topics with a retained message that filters match, in order. */
@@ -213,14 +227,47 @@ export class Connection {
   }
 }
 
+/** Options of a connection from what the form says. */
+function connectOptionsOf(settings) {
+  const { username, password, clientId, protocolVersion, cleanStart } = settings
+  const { keepAlive, sessionExpiryInterval, userProperties = '' } = settings
+  const { willTo = '', willText, willQoS, willRetain } = settings
+  return {
+    ...(username !== '' && { username }),
+    ...(password !== '' && { password }),
+    ...(clientId && { clientId }),
+    ...(cleanStart === false && { cleanStart }),
+    ...(keepAlive !== undefined && { keepAlive }),
+    ...(userProperties.trim() !== '' && { userProperties: pairsIn(userProperties) }),
+    ...(willTo !== '' && {
+      will: { topic: willTo, payload: willText, qos: willQoS, retain: willRetain },
+    }),
+    protocolVersion: protocolVersion === 'auto' ? 'auto' : Number(protocolVersion ?? 5),
+    // Nothing is to be kept for a page that is gone, unless that is asked for.
+    sessionExpiryInterval: sessionExpiryInterval ?? 0,
+  }
+}
+
 /** Options of a publish from what the form says. */
-function optionsOf({ contentType, ...options }) {
-  return { ...options, properties: contentType === '' ? {} : { contentType } }
+function optionsOf({ qos, retain, signal, ...form }) {
+  const { contentType = '', responseTopic = '', userProperties = '' } = form
+  const { correlationData = '', messageExpiryInterval = '', payloadFormatIndicator = '' } = form
+  const properties = {
+    ...(contentType !== '' && { contentType }),
+    ...(responseTopic !== '' && { responseTopic }),
+    ...(correlationData !== '' && { correlationData: bytesIn(correlationData) }),
+    ...(messageExpiryInterval !== '' && { messageExpiryInterval: Number(messageExpiryInterval) }),
+    ...(payloadFormatIndicator !== '' && {
+      payloadFormatIndicator: Number(payloadFormatIndicator),
+    }),
+    ...(userProperties.trim() !== '' && { userProperties: pairsIn(userProperties) }),
+  }
+  return { qos, retain, signal, properties }
 }
 
 /** An error in one line: its code, what it says, and the server's words. */
 export function textOf(error) {
-  if (!MqttError.is(error)) return printable(String(error))
+  if (!MqttError.is(error)) return printable(error.message ?? String(error))
   const { code, message, reasonString } = error
   return `${code}: ${message}${reasonString ? ` (${printable(reasonString)})` : ''}`
 }

@@ -14,6 +14,7 @@ import { ConnectionPanel } from './view/connection-panel.js'
 import { byId, setText } from './view/dom.js'
 import { setUpFiles } from './view/files.js'
 import { bounds, Inspector } from './view/inspector.js'
+import { setUpKeys } from './view/keys.js'
 import { setUpPublish } from './view/publish-box.js'
 import { showQueue } from './view/queue-progress.js'
 import { setUpRetained } from './view/retained-dialog.js'
@@ -36,16 +37,26 @@ const connection = new Connection({
 })
 const panel = new ConnectionPanel(connection, { settings, submitted: open })
 const charts = new Charts(recorder)
-const inspector = new Inspector(recorder, { charted: (topic, name) => charts.show(topic, name) })
 const publish = setUpPublish(connection, { topic: settings.publish })
+const inspector = new Inspector(recorder, {
+  charted: (topic, name) => charts.show(topic, name),
+  again: publish.again,
+})
 const table = new TopicTable(recorder, {
-  picked(topic) {
-    inspector.inspect(topic)
-    publish.suggest(topic)
+  picked(topic, below) {
+    inspector.inspect(topic, below)
+    if (!below) publish.suggest(topic)
   },
 })
+setUpKeys({ p: publish.focus })
 setUpTheme(() => charts.recolour())
-setUpRetained(connection, { suggested: () => recorder.selected ?? connection.view.filter ?? '#' })
+setUpRetained(connection, {
+  suggested() {
+    const { selected, selectsBelow } = recorder
+    if (selected === undefined) return { filter: connection.view.filter ?? '#', looks: false }
+    return { filter: `${selected}${selectsBelow ? '/#' : ''}`, looks: true }
+  },
+})
 setUpFiles(recorder, {
   listed: () => table.listed,
   opened() {
@@ -130,4 +141,4 @@ setText(
   `${bounds}; the table has ${short(topicLimits.topics)} topics, a chart ${seriesLimits.series} lines over five minutes, sampled four times a second.`,
 )
 draw()
-if (settings.url !== '') open({ ...settings, username: '', password: '' })
+if (settings.url !== '') open(panel.settings)

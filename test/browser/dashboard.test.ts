@@ -3,6 +3,8 @@
  * and what hostile messages do not do to it.
  */
 import { readFile } from 'node:fs/promises'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt'
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
@@ -15,6 +17,10 @@ import { eventually } from '../real/waiting.js'
 import { faint, nameless, tooWide, unseenFocus } from './accessible.js'
 import { driven, withChromium } from './chromium.js'
 import { DashboardPage } from './dashboard-page.js'
+
+/** A picture of one pixel. */
+const pixel =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
 const { serveDashboard } = await dashboard('serve.js')
 
@@ -229,6 +235,101 @@ withChromium(() => {
       await open.shows('#inspected', 'tree/a: the last 1')
       await open.at('#search').fill('/2')
       await eventually(async () => (await rows()).join() === '▾ tree,▾ a,\u2002 2', 'what matches')
+    })
+
+    it('shows the messages below a level, and topics of the server apart', async () => {
+      await start('level/#, $server/#')
+      for (const topic of ['$server/up', 'level/a/1', 'level/b', 'level/a/2', 'level/a'])
+        await send(topic, topic)
+      await eventually(async () => (await rows()).length === 5, 'five topics')
+      expect((await rows()).at(-1)).toBe('$server/up')
+      await open.page.getByLabel('of the server').uncheck()
+      await eventually(async () => (await rows()).length === 4, 'those of devices')
+      // The keys of the page: the tree, and below it the branch.
+      await open.at('h1').click()
+      await open.page.keyboard.press('t')
+      await open.button('▸ level').click()
+      await open.shows('#inspected', 'level and below: the last 4')
+      expect(await open.at('#messages b').allTextContents()).toEqual(['a ', 'a/2 ', 'b ', 'a/1 '])
+      await open.button('▸ a').click()
+      await open.shows('#inspected', 'level/a: the last 1')
+      await open.page.getByLabel('and all below').check()
+      await open.shows('#inspected', 'level/a and below: the last 3')
+    })
+
+    it('shows CBOR, MessagePack, Protobuf and pictures as what they are', async () => {
+      await start('view/#')
+      const hex = (text: string) => Uint8Array.from(Buffer.from(text, 'hex'))
+      const reading = {
+        name: 'Reading',
+        field: [{ name: 'celsius', jsonName: 'celsius', number: 1, type: 1, label: 1 }],
+      }
+      const file = { name: 'a.proto', package: 'plant', syntax: 'proto3', messageType: [reading] }
+      const descriptor = toBinary(
+        FileDescriptorSetSchema,
+        create(FileDescriptorSetSchema, { file: [file] }),
+      )
+      const shows = async (
+        name: string,
+        bytes: Uint8Array,
+        text: string,
+        contentType = `application/${name}`,
+      ): Promise<void> => {
+        await send(`view/${name}`, bytes, { properties: { contentType } })
+        await open.button(`view/${name}`).click()
+        await open.shows('#payload', text)
+      }
+      await shows('cbor', hex('a2616101616241ff'), '{\n  "a": 1,\n  "b": h\'ff\'\n}')
+      await shows('msgpack', hex('82a16101a162c3'), '{\n  "a": 1,\n  "b": true\n}')
+      await shows('protobuf', hex('090000000000003540'), '')
+      await open.shows('#payload-note', 'Open a descriptor')
+      await open.at('#descriptor').setInputFiles({
+        name: 'plant.binpb',
+        mimeType: 'application/octet-stream',
+        buffer: Buffer.from(descriptor),
+      })
+      await open.shows('#payload', '{\n  "celsius": 21\n}')
+      // Twenty million elements in five bytes.
+      await shows('large', hex('9a01312d00'), '', 'application/large+cbor')
+      await open.shows('#payload-note', 'This is no CBOR')
+      await open.page.getByLabel('base64', { exact: true }).check()
+      await open.shows('#payload', 'mgExLQA=')
+      await shows('png', Uint8Array.from(Buffer.from(pixel, 'base64')), '', '')
+      await open.shows('#payload-note', 'image/png, 1 × 1')
+    })
+
+    it('sends a message again with all that it has, saves messages, and asks', async () => {
+      await start('again/#')
+      const properties = {
+        contentType: 'application/json',
+        responseTopic: 'again/answers',
+        messageExpiryInterval: 60,
+        userProperties: [['colour', 'red']] as [string, string][],
+      }
+      await send('again/set', '{"level":1}', { properties })
+      await open.button('again/set').click()
+      await open.button('Send again…').click()
+      await open.page.keyboard.press('ControlOrMeta+A')
+      await open.page.keyboard.type('{"level":2}')
+      await open.page.keyboard.press('Control+Enter')
+      await open.shows('#receipts .done', 'PUBACK')
+      await open.shows('#payload', '"level": 2')
+      const facts = (await open.at('#properties').textContent()) ?? ''
+      for (const text of ['application/json', 'again/answers', 'Expires in', '“colour”red'])
+        expect(facts).toContain(text)
+      await open.button('Save it').click()
+      const form = open.at('#publish')
+      await form.getByLabel('Topic').fill('again/ask')
+      await form.getByLabel('Payload').fill('how much')
+      const responder = await sender.respond('again/ask', (question) => `${question.text()}: 7`)
+      await open.button('Request').click()
+      await open.shows('#receipts .done', /answer after .* ms: how much: 7/)
+      await responder.unsubscribe()
+      await open.page.reload()
+      await open.at('#saved').selectOption({ index: 1 })
+      expect(await form.getByLabel('Payload').inputValue()).toBe('{"level":2}')
+      await open.button('Forget').click()
+      expect(await open.at('#saved option').count()).toBe(1)
     })
 
     it('removes retained messages, which it lists first', async () => {
@@ -482,6 +583,52 @@ withChromium(() => {
         ),
       ).toEqual([])
     })
+  })
+
+  it('a saved connection has all that a connection has, and its secret only when that is wanted', async () => {
+    let asked: unknown
+    const memory = new MemoryBroker({
+      authenticate(packet) {
+        asked = packet
+        return packet.username === 'ann'
+      },
+    })
+    const { urls } = await memory.serve({ ws: 0 })
+    afterAll(() => memory.close())
+    open = await DashboardPage.open(browser, site.address({ topic: 'x/#' }))
+    await open.at('summary').first().click()
+    const more = (label: string) => open.page.getByLabel(label, { exact: true })
+    await more('Broker').fill(urls[0] ?? '')
+    for (const [label, value] of Object.entries({
+      'User name': 'ann',
+      Password: 'canary',
+      'Client identifier': 'desk-7',
+      'Keep-alive, seconds': '12',
+      'User properties, lines of name: value': 'floor: 3',
+      'Will to': 'desks/7',
+      Name: 'the desk',
+    }))
+      await more(label).fill(value)
+    const stored = (): Promise<string> => open.page.evaluate('JSON.stringify({ ...localStorage })')
+    await open.button('Save connection').click()
+    expect(await stored()).not.toContain('canary')
+    await open.page.getByLabel('with its secret').check()
+    await open.button('Save connection').click()
+    expect(await stored()).toContain('canary')
+    await open.page.goto(site.origin)
+    await open.at('#recent').selectOption({ index: 1 })
+    await open.button('Connect').click()
+    await open.shows('#state', 'Connected to')
+    expect(asked).toMatchObject({
+      clientId: 'desk-7',
+      keepAlive: 12,
+      properties: { userProperties: [['floor', '3']] },
+      will: { topic: 'desks/7' },
+    })
+    await open.at('summary').first().click()
+    await more('User properties, lines of name: value').fill('no colon')
+    await open.button('Connect').click()
+    await open.shows('#problem', 'is no line name: value')
   })
 
   describe('hostile messages', () => {

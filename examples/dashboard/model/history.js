@@ -24,6 +24,10 @@ export function costOf({ topic, payloadLength, properties }) {
   return cost
 }
 
+/** True for a topic and for those below it. */
+export const isWithin = (topic, path) =>
+  topic.startsWith(path) && (topic.length === path.length || topic[path.length] === '/')
+
 /** Messages with when they came. */
 export class History {
   /** What is kept is worth so many bytes. */
@@ -31,15 +35,16 @@ export class History {
   /** Messages that are kept. */
   size = 0
   #topics = new Map()
-  /** Who came when: topics in the order of arrival from `#head` on, some of whose messages have gone already. Holds no message. */
+  /** Messages in the order of arrival from `#head` on: `{ topic, record }`, without the record of those that have gone. */
   #queue = []
   #head = 0
   #number = 0
 
   add(message, now) {
     const { topic } = message
-    const place = { topic, gone: false }
+    const place = { topic, record: undefined }
     const record = { message, at: now, number: this.#number++, cost: costOf(message), place }
+    place.record = record
     const kept = this.#topics.get(topic) ?? { records: [], bytes: 0 }
     if (kept.records.length === 0) this.#topics.set(topic, kept)
     kept.records.push(record)
@@ -61,6 +66,20 @@ export class History {
     return [...(this.#topics.get(topic)?.records ?? [])].reverse()
   }
 
+  /** The last records of a topic and of all below it, newest first. */
+  below(path) {
+    const found = []
+    for (
+      let at = this.#queue.length - 1;
+      at >= this.#head && found.length < limits.perTopic;
+      at -= 1
+    ) {
+      const { topic, record } = this.#queue[at]
+      if (record !== undefined && isWithin(topic, path)) found.push(record)
+    }
+    return found
+  }
+
   clear() {
     this.#topics.clear()
     this.#queue = []
@@ -70,17 +89,17 @@ export class History {
   }
 
   #dropFirst() {
-    const { gone, topic } = this.#queue[this.#head]
+    const { record, topic } = this.#queue[this.#head]
     this.#head += 1
     // The oldest of all is the oldest of its topic.
-    if (!gone) this.#dropOldest(topic)
+    if (record !== undefined) this.#dropOldest(topic)
   }
 
   #dropOldest(topic) {
     const kept = this.#topics.get(topic)
     const { place, cost } = kept.records.shift()
     kept.bytes -= cost
-    place.gone = true
+    place.record = undefined
     this.size -= 1
     this.bytes -= cost
     if (kept.records.length === 0) this.#topics.delete(topic)
@@ -89,7 +108,7 @@ export class History {
   // Once in so many messages, so that each pays little for it.
   #tidy() {
     if (this.#queue.length < 2 * limits.messages) return
-    this.#queue = this.#queue.slice(this.#head).filter(({ gone }) => !gone)
+    this.#queue = this.#queue.slice(this.#head).filter(({ record }) => record !== undefined)
     this.#head = 0
   }
 }

@@ -5,6 +5,7 @@
  * It gives text and never markup; who shows it must use `textContent`.
  */
 
+import { cutNote, decode } from './decoding.js'
 import { piecesOf } from './json-layout.js'
 
 /** Bytes of a payload that are shown as text or JSON and as hexadecimal, characters of one line, and levels of JSON that are laid out. */
@@ -167,13 +168,17 @@ function hexLines(bytes) {
 }
 
 /** A payload in one of the formats: its text, and a note on what is missing from it or wrong with it, also by its content type. */
-export function render(bytes, format, contentType = '') {
+export function render(bytes, format, contentType = '', schema = undefined) {
   if (bytes.length === 0) return { text: '', note: 'The payload is empty.' }
+  if (!['text', 'json', 'hex'].includes(format)) {
+    const { text, note } = decode(bytes, format, schema)
+    const safe = visible(text)
+    return safe.length > limits.text
+      ? { text: safe.slice(0, limits.text), note: `Cut at ${size(limits.text)} of text.` }
+      : { text: safe, note: oneLine(note, 300) }
+  }
   const limit = format === 'hex' ? limits.hex : limits.text
-  const note =
-    bytes.length > limit
-      ? `The first ${limit.toLocaleString('en')} of ${bytes.length.toLocaleString('en')} bytes.`
-      : ''
+  const note = cutNote(bytes, limit)
   if (format === 'hex') return { text: hexLines(bytes), note }
   const text = decoded(bytes, limit)
   if (text === undefined)

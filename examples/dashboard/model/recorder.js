@@ -8,7 +8,7 @@ import { History } from './history.js'
 import { numbersIn } from './numbers.js'
 import { Rates } from './rates.js'
 import { SeriesStore } from './series.js'
-import { Topics, limits as topicLimits } from './topics.js'
+import { isOfServer, Topics, limits as topicLimits } from './topics.js'
 
 /** Milliseconds between two ticks, and topics without a chart that are looked into at each. */
 export const interval = 250
@@ -22,8 +22,10 @@ export class Recorder {
   rates = new Rates()
   /** Messages that came during the pause, which are counted and not kept; undefined while there is none. */
   missed
-  /** A topic that keeps its place in the table. */
+  /** A topic that keeps its place in the table; undefined when none is selected. */
   selected
+  /** What is selected are all topics below it as well. */
+  selectsBelow = false
   /** Topics that have, or had, a series: no more than there are places for them, but for those that made room. */
   #charted = new Set()
   #ticked = 0
@@ -48,6 +50,12 @@ export class Recorder {
     if (Math.abs(now - this.#rated) < 950) return
     this.#rated = now
     this.topics.rate(now)
+  }
+
+  /** The last records of what is selected, newest first. */
+  get records() {
+    if (this.selected === undefined) return []
+    return this.selectsBelow ? this.history.below(this.selected) : this.history.of(this.selected)
   }
 
   pause() {
@@ -106,8 +114,8 @@ export class Recorder {
     if (this.#charted.size > topicLimits.topics) this.#charted.clear()
     this.topics.digest((message) => {
       const { topic } = message
-      // Of thousands of topics only so many can have a chart.
-      if (!this.#charted.has(topic) && left-- <= 0) return
+      // Of thousands of topics only so many can have a chart. Those of the server have one when it is asked for.
+      if (!this.#charted.has(topic) && (isOfServer(topic) || left-- <= 0)) return
       for (const [name, value] of numbersIn(message))
         if (this.series.set(topic, name, value)) this.#charted.add(topic)
     })

@@ -2,13 +2,13 @@
  * Messages as lines of JSON, as `npx mqwire record` writes and `replay` reads them, and their numbers as CSV. Pure.
  */
 import { validateTopicName } from 'mqwire/wire'
+import { base64Of, bytesIn, typedBytes } from './bytes.js'
 import { numbersIn } from './numbers.js'
 
 /** Bytes of a file that is opened, and lines that may be wrong. */
 export const limits = { file: 64 * 1024 * 1024, wrong: 1000 }
 
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-const encoder = new TextEncoder()
 
 /** The line of a message. A payload that is no UTF-8, and correlation data, are base64. */
 export function lineOf({ message, at }) {
@@ -30,15 +30,9 @@ export function lineOf({ message, at }) {
 }
 
 function payloadOf(bytes) {
-  try {
-    return { payload: strict.decode(bytes) }
-  } catch {
-    return { base64: base64Of(bytes) }
-  }
+  const { text, encoding } = typedBytes(bytes)
+  return encoding === 'text' ? { payload: text } : { base64: text }
 }
-
-const base64Of = (bytes) => btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
-const bytesOf = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
 
 /**
  * The messages of a file `{ message, at }`, how many lines are none, and what is wrong with the first of them. `rest` is awaited now and then; after too
@@ -91,7 +85,7 @@ function propertiesIn(given) {
   for (const [name, isRight] of Object.entries(properties)) {
     if (given[name] === undefined) continue
     assert(isRight(given[name]), `properties.${name} is wrong`)
-    found[name] = name === 'correlationData' ? bytesOf(given[name]) : given[name]
+    found[name] = name === 'correlationData' ? bytesIn(given[name], 'base64') : given[name]
   }
   return found
 }
@@ -105,7 +99,7 @@ function recordOf(line) {
   assert([0, 1, 2].includes(qos), 'qos must be 0, 1 or 2')
   assert(typeof retain === 'boolean', 'retain must be true or false')
   assert(isText(payload === undefined ? base64 : payload), 'payload must be a text')
-  const bytes = payload === undefined ? bytesOf(base64) : encoder.encode(payload)
+  const bytes = payload === undefined ? bytesIn(base64, 'base64') : bytesIn(payload)
   return {
     at,
     message: {

@@ -2,6 +2,7 @@
  * Which rows of the table of topics are seen: filtered by text, sorted by a column, as a list or a tree, a page at a time. Pure.
  */
 import { oneLine } from './payload.js'
+import { isOfServer } from './topics.js'
 import { seenIn } from './tree.js'
 
 /** Rows of a page. */
@@ -32,6 +33,8 @@ export class TableView {
   page = 0
   /** Topics are shown as a tree. */
   isTree = false
+  /** Topics of the server itself are shown as well, behind the others. */
+  withServer = true
   /** Paths of the branches that are open. */
   open = new Set()
   /** Rows of topics that match. */
@@ -39,9 +42,9 @@ export class TableView {
   #rows = []
   #stamp
 
-  /** Sorts by a column; by the one that it is sorted by already, the other way round. */
+  /** Sorts by a column; by the one that it is sorted by already, the other way round. What was silent longest is looked for first. */
   sortBy(column) {
-    this.descending = this.column === column && !this.descending
+    this.descending = this.column === column ? !this.descending : column === 'age'
     this.column = column
     this.page = 0
   }
@@ -59,40 +62,49 @@ export class TableView {
 
   /** Arranges the rows anew where that can make a difference; `still` leaves them where they are as long as none goes. */
   arrange(topics, still = false) {
-    const wanted = `${this.column} ${this.descending} ${this.isTree} ${this.text}`
+    const wanted = `${this.column} ${this.descending} ${this.isTree} ${this.withServer} ${this.text}`
     // The order of the topics themselves changes only with them; a tree has sums.
     const stamp =
       this.column === 'topic' && this.text === '' && !this.isTree
         ? `${wanted} ${topics.version}`
         : undefined
     if (stamp !== undefined && stamp === this.#stamp) return
-    if (
+    const text = this.text.toLowerCase()
+    const matches = ({ topic, name, value }) =>
+      (this.withServer || !isOfServer(topic)) &&
+      (text === '' || name.toLowerCase().includes(text) || value.toLowerCase().includes(text))
+    const isSame =
       still &&
       !this.isTree &&
       this.wanted === wanted &&
       this.#matching.every((entry) => topics.entries.get(entry.topic) === entry)
-    )
-      return
+    if (isSame) return this.#append(topics, matches)
     this.wanted = wanted
     this.#stamp = stamp
-    const text = this.text.toLowerCase()
-    this.#matching = [...topics.entries.values()].filter(
-      ({ name, value }) =>
-        text === '' || name.toLowerCase().includes(text) || value.toLowerCase().includes(text),
-    )
+    this.#matching = [...topics.entries.values()].filter(matches)
     const order = orders[this.column]
     const sign = this.descending ? -1 : 1
     // Sums change while rows stay in their places; new ones come last.
     const places = new Map(still ? this.#rows.map(({ topic }, place) => [topic, place]) : [])
     const placeOf = ({ topic }) => places.get(topic) ?? places.size
-    const sorted = still
-      ? (one, other) => placeOf(one) - placeOf(other) || byTopic(one, other)
-      : (one, other) => sign * order(one, other) || byTopic(one, other)
+    const sorted = (one, other) =>
+      isOfServer(one.topic) - isOfServer(other.topic) ||
+      (still ? placeOf(one) - placeOf(other) : sign * order(one, other)) ||
+      byTopic(one, other)
     // What is searched for is to be seen.
     const isOpen = ({ topic }) => text !== '' || this.open.has(topic)
     this.#rows = this.isTree
       ? seenIn(this.#matching, { isOpen, order: sorted, nameOf: oneLine })
       : this.#matching.sort(sorted)
+  }
+
+  // Behind the rows that stay in their places.
+  #append(topics, matches) {
+    const known = new Set(this.#matching)
+    const fresh = [...topics.entries.values()].filter(
+      (entry) => !known.has(entry) && matches(entry),
+    )
+    this.#matching.push(...fresh.sort(byTopic))
   }
 
   /** Rows on all pages. */

@@ -18,6 +18,9 @@ export const limits = {
   name: 200,
 }
 
+/** True for what a server says of itself: `$SYS/…` and the like (section 4.7.2). */
+export const isOfServer = (topic) => topic.startsWith('$')
+
 /** A row of the table. */
 class Entry {
   count = 0
@@ -54,6 +57,8 @@ export class Topics {
   version = 0
   /** Bytes of messages that wait for a tick. */
   waiting = 0
+  /** True when there were topics of the server itself. */
+  ofServer = false
   #fresh = new Set()
   #characters = 0
   #nextSweep = 0
@@ -102,6 +107,13 @@ export class Topics {
     }
   }
 
+  /** True when there are topics below this one. */
+  hasBelow(path) {
+    const start = `${path}/`
+    for (const topic of this.entries.keys()) if (topic.startsWith(start)) return true
+    return false
+  }
+
   /** What came so far has no rate. */
   settle() {
     for (const entry of this.entries.values()) entry.before = entry.count
@@ -115,6 +127,7 @@ export class Topics {
     this.waiting = 0
     this.gone = 0
     this.unlisted = 0
+    this.ofServer = false
     this.version += 1
   }
 
@@ -123,6 +136,7 @@ export class Topics {
     if (sweeps && !this.#hasRoom(topic)) this.#sweep(now, keep)
     if (!this.#hasRoom(topic)) return undefined
     this.#characters += topic.length
+    this.ofServer ||= isOfServer(topic)
     const entry = new Entry(message)
     this.entries.set(topic, entry)
     this.version += 1

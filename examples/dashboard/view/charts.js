@@ -92,10 +92,17 @@ class FieldChart {
       }
     })
     this.#chart.draw(this.#store.times, lines)
-    for (const [index, { shown }] of lines.entries())
-      this.#switches[index].ariaPressed = String(shown)
+    for (const [index, { key, shown }] of lines.entries()) {
+      const button = this.#switches[index]
+      button.ariaPressed = String(shown)
+      const why = this.#switched.has(key)
+        ? 'hidden by a click'
+        : `hidden: ${shownAtFirst} are shown at first`
+      button.title = `${oneLine(key, 200)}${shown ? '' : ` (${why}; a click shows it)`}`
+    }
     this.#showValues()
     const seen = lines.filter(({ shown }) => shown).length
+    this.#tell(lines.length - seen)
     this.#canvas.ariaLabel =
       series.length === 0
         ? 'No values yet'
@@ -131,15 +138,17 @@ class FieldChart {
       )
     const shown = name ?? (names.length > 0 ? '' : options[0])
     if (this.#choice.value !== shown) this.#choice.value = shown
+  }
+
+  /** Says what is not seen, and why. */
+  #tell(hidden) {
     const missing =
-      names.length > 0 ? 'Choose a field.' : 'Numbers in JSON payloads are drawn here.'
+      this.#store.fields.size > 0 ? 'Choose a field.' : 'Numbers in JSON payloads are drawn here.'
+    const more = this.#field?.more ? `More topics have it; ${limits.series} are drawn. ` : ''
+    const some = `${hidden} ${hidden === 1 ? 'line is' : 'lines are'} hidden: ${shownAtFirst} are shown at first, and a click hides or shows one.`
     setText(
       this.#note,
-      this.#field === undefined
-        ? missing
-        : this.#field.more
-          ? `More topics have it; ${limits.series} are drawn.`
-          : '',
+      this.#field === undefined ? missing : `${more}${hidden > 0 ? some : ''}`.trim(),
     )
   }
 
@@ -155,7 +164,7 @@ class FieldChart {
       swatch.style.setProperty('--colour', `var(${lineColour(index)})`)
       const button = make(
         'button',
-        { type: 'button', title: oneLine(topic, 200) },
+        { type: 'button' },
         swatch,
         make('span', {}, oneLine(names[index], 40)),
         make('b'),
@@ -235,7 +244,7 @@ export class Charts {
   #recorder
   #fields
   #charts
-  /** The chart that gets the next field that somebody wants to see. */
+  /** The chart that gets the next field that is asked for. */
   #turn = 0
 
   constructor(recorder) {

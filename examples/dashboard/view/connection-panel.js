@@ -4,8 +4,10 @@
 
 import { textOf } from '../connection.js'
 import { age, oneLine, short, size } from '../model/payload.js'
-import { readRecent, remembered, writeRecent } from '../model/recent.js'
+import { StoredConnections } from '../model/stored.js'
+import { withoutSecrets } from '../settings.js'
 import { byId, make, setFacts, setText, timeOfDay } from './dom.js'
+import { fill, valuesOf } from './fields.js'
 
 /** Lines of the log. */
 const logLength = 50
@@ -70,26 +72,23 @@ export class ConnectionPanel {
   #form = byId('connect')
   #connection
   #view
-  #recent = readRecent()
+  #stored = new StoredConnections()
 
   /** `submitted(settings)` is called with what the form says. */
   constructor(connection, { settings, submitted }) {
     this.#connection = connection
-    const { url, filter, qos, username, password } = this.#form.elements
-    url.value = settings.url
-    filter.value = settings.filter
-    qos.value = String(settings.qos)
+    fill(this.#form, settings)
     this.#form.addEventListener('submit', (event) => {
       event.preventDefault()
-      const settings = {
-        url: url.value.trim(),
-        filter: filter.value,
-        qos: Number(qos.value),
-        username: username.value,
-      }
-      submitted({ ...settings, password: password.value })
+      submitted(this.settings)
     })
     byId('recent').addEventListener('change', () => this.#choose())
+    byId('save-connection').addEventListener('click', () => this.#save())
+    byId('forget-connection').addEventListener('click', () => {
+      this.#stored.forget(this.settings.title)
+      this.#offer()
+    })
+    this.#form.elements.title.addEventListener('input', () => this.#offer())
     this.#offer()
     byId('disconnect').addEventListener('click', () => connection.close())
     byId('retry').addEventListener('click', () => connection.retry())
@@ -98,40 +97,55 @@ export class ConnectionPanel {
     this.show(connection.view)
   }
 
+  /** What the form says. */
+  get settings() {
+    const values = valuesOf(this.#form)
+    return { ...values, url: values.url.trim(), title: values.title.trim() }
+  }
+
   /** A connection that was begun can be chosen again. */
   remember(settings) {
-    this.#recent = remembered(this.#recent, settings)
-    writeRecent(this.#recent)
+    this.#stored.remember(settings)
     this.#offer()
   }
 
-  /** The connections that were used last, to choose from. */
+  #save() {
+    const { title, url } = this.#form.elements
+    title.value = this.settings.title || withoutSecrets(this.settings.url)
+    const { settings } = this
+    if (!url.reportValidity()) return
+    const saved = this.#stored.save(settings, settings.keepSecret)
+    this.note(saved ? `saved as ${settings.title}` : 'not saved: a field is too long')
+    this.#offer()
+  }
+
+  /** The connections that were saved or used last, to choose from. */
   #offer() {
-    const list = byId('recent')
+    const { entries } = this.#stored
     const option = (value, text) => make('option', { value }, text)
-    const each = this.#recent.map(({ url, filter, username }, index) => {
-      return option(
-        String(index),
-        oneLine(`${filter} at ${url}${username === '' ? '' : ` as ${username}`}`, 120),
-      )
+    const each = entries.map(({ url, filter, username, title }, index) => {
+      const used = `${filter} at ${url}${username === '' ? '' : ` as ${username}`}`
+      return option(String(index), oneLine(title === '' ? used : `${title}: ${used}`, 120))
     })
+    const list = byId('recent')
     list.replaceChildren(option('', 'choose …'), ...each, option('none', 'forget them'))
     list.closest('label').hidden = each.length === 0
+    const { title } = this.settings
+    byId('forget-connection').disabled = !entries.some(
+      (entry) => title !== '' && entry.title === title,
+    )
   }
 
   #choose() {
     const list = byId('recent')
-    const chosen = this.#recent[Number(list.value)]
+    const chosen = this.#stored.entries[Number(list.value)]
     if (list.value === 'none') {
-      this.#recent = []
-      writeRecent([])
+      this.#stored.write([])
       this.#offer()
       this.#form.elements.url.focus()
     } else if (list.value !== '' && chosen !== undefined) {
-      for (const name of ['url', 'filter', 'username'])
-        this.#form.elements[name].value = chosen[name]
-      this.#form.elements.qos.value = String(chosen.qos)
-      this.#form.elements.password.value = ''
+      fill(this.#form, { ...chosen, keepSecret: chosen.password !== '' })
+      this.#offer()
     }
     list.value = ''
   }

@@ -3,8 +3,11 @@
  */
 import { MqttError } from 'mqwire'
 import { textOf } from '../connection.js'
-import { isJson, jsonProblem, oneLine } from '../model/payload.js'
+import { bytesIn, linesOf, typedBytes } from '../model/bytes.js'
+import { isJson, jsonProblem, oneLine, preview } from '../model/payload.js'
+import { storedMessages } from '../model/stored.js'
 import { byId, make, setText, timeOfDay } from './dom.js'
+import { fill, valuesOf } from './fields.js'
 
 /** Outcomes that stay in sight. */
 const kept = 5
@@ -23,7 +26,7 @@ function receiptText({ reasonCode, reasonName, packetId }, qos, milliseconds) {
 }
 
 function errorText(error) {
-  if (!MqttError.is(error)) return oneLine(String(error))
+  if (!MqttError.is(error)) return oneLine(error.message)
   return `${oneLine(textOf(error), 200)}: ${error.outcome} (${fates[error.outcome]})`
 }
 
@@ -40,15 +43,76 @@ async function deliver(connection, topic, payload, options, said) {
   return delivered
 }
 
-/** Makes the box work. Gives `suggest(topic)`, which fills in a topic. */
+/** What a message that was typed says, as the fields of the form. */
+function fieldsOf({ topic, qos, retain, payload, properties }) {
+  const { contentType = '', responseTopic = '', correlationData, userProperties } = properties
+  const { text, encoding } = typedBytes(payload)
+  return {
+    topic,
+    payload: text,
+    encoding,
+    qos,
+    retain,
+    contentType,
+    responseTopic,
+    correlationData: correlationData === undefined ? '' : typedBytes(correlationData).text,
+    payloadFormatIndicator: properties.payloadFormatIndicator ?? '',
+    messageExpiryInterval: properties.messageExpiryInterval ?? '',
+    userProperties: linesOf(userProperties),
+  }
+}
+
+/** Messages that were saved: to be chosen, and sent again. */
+function setUpSaved(form) {
+  const stored = storedMessages()
+  const list = byId('saved')
+  const forget = byId('forget-message')
+  const offer = (chosen = '') => {
+    list.replaceChildren(
+      make('option', { value: '' }, 'choose …'),
+      ...stored.entries.map(({ title }) => make('option', { value: title }, oneLine(title, 80))),
+    )
+    list.value = chosen
+    forget.disabled = chosen === ''
+  }
+  list.addEventListener('change', () => {
+    const chosen = stored.entries.find(({ title }) => title === list.value)
+    if (chosen !== undefined) fill(form, chosen)
+    forget.disabled = chosen === undefined
+  })
+  byId('save-message').addEventListener('click', () => {
+    const values = valuesOf(form)
+    const title = oneLine(`${values.topic} ${values.payload}`, 80)
+    if (!stored.save({ ...values, title }))
+      setText(byId('payload-problem'), 'A field is too long to be saved.')
+    else offer(title)
+  })
+  forget.addEventListener('click', () => {
+    stored.forget(list.value)
+    offer()
+  })
+  offer()
+}
+
+/** Makes the box work. Gives `suggest(topic)`, which fills in a topic, `again(message)`, which fills in all of a message, and `focus()`. */
 export function setUpPublish(connection, { topic: suggestion }) {
   const form = byId('publish')
-  const { topic, payload, qos, contentType, retain, keep } = form.elements
+  const { topic, payload, contentType, keep, encoding } = form.elements
   const cancel = byId('cancel')
   const waiting = new Set()
   topic.value = suggestion
-  const check = () => setText(byId('payload-problem'), problemOf(contentType.value, payload.value))
-  for (const field of [payload, contentType]) field.addEventListener('input', check)
+  setUpSaved(form)
+  const check = () =>
+    setText(
+      byId('payload-problem'),
+      encoding.value === 'text' ? problemOf(contentType.value, payload.value) : '',
+    )
+  for (const field of [payload, contentType, encoding]) field.addEventListener('input', check)
+  payload.addEventListener('keydown', (event) => {
+    if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return
+    event.preventDefault()
+    form.requestSubmit()
+  })
   keep.addEventListener('change', () => {
     byId('keep-note').hidden = !keep.checked
   })
@@ -57,14 +121,14 @@ export function setUpPublish(connection, { topic: suggestion }) {
     connection.giveUp()
   })
 
-  form.addEventListener('submit', async (event) => {
-    event.preventDefault()
-    const level = Number(qos.value)
+  /** Sends what the form says; `send(values, bytes, said)` fulfils with what is said of it then. */
+  const submit = async (send) => {
+    const values = valuesOf(form)
     const item = make(
       'li',
       { className: 'waiting' },
       make('time', {}, timeOfDay(Date.now())),
-      ` ${oneLine(topic.value, 60)}: `,
+      ` ${oneLine(values.topic, 60)}: `,
       make('span', {}, 'under way'),
     )
     const list = byId('receipts')
@@ -73,35 +137,50 @@ export function setUpPublish(connection, { topic: suggestion }) {
     const abort = new AbortController()
     waiting.add(abort)
     cancel.hidden = false
-    const start = performance.now()
     const finish = (kind, text) => {
       item.className = kind
       setText(item.lastElementChild, text)
     }
     try {
-      const options = {
-        qos: level,
-        retain: retain.checked,
-        contentType: contentType.value,
-        signal: abort.signal,
-      }
-      const receipt = await (keep.checked
-        ? deliver(connection, topic.value, payload.value, options, (text) =>
-            finish('waiting', text),
-          )
-        : connection.publish(topic.value, payload.value, options))
-      finish('done', receiptText(receipt, level, performance.now() - start))
+      const bytes = bytesIn(values.payload, values.encoding)
+      const given = { ...values, signal: abort.signal }
+      finish('done', await send(given, bytes, (text) => finish('waiting', text)))
     } catch (error) {
       finish('failed', errorText(error))
     } finally {
       waiting.delete(abort)
       cancel.hidden = waiting.size === 0
     }
+  }
+  form.addEventListener('submit', (event) => {
+    event.preventDefault()
+    submit(async (values, bytes, said) => {
+      const start = performance.now()
+      const receipt = await (values.keep
+        ? deliver(connection, values.topic, bytes, values, said)
+        : connection.publish(values.topic, bytes, values))
+      return receiptText(receipt, values.qos, performance.now() - start)
+    })
+  })
+  byId('request').addEventListener('click', () => {
+    if (!form.reportValidity()) return
+    submit(async (values, bytes) => {
+      const start = performance.now()
+      const answer = await connection.request(values.topic, bytes, values)
+      const time = (performance.now() - start).toFixed(1)
+      return `answer after ${time} ms: ${oneLine(preview(answer.payload), 300)}`
+    })
   })
 
   return {
     suggest(name) {
       topic.value = name
     },
+    again(message) {
+      fill(form, fieldsOf(message))
+      check()
+      payload.focus()
+    },
+    focus: () => payload.focus(),
   }
 }

@@ -8,7 +8,7 @@ import { byId, make, setText } from './dom.js'
 /** Topics that are listed. */
 const most = 100
 
-/** Sets up the dialog. `suggested()` gives the filter that it opens with. */
+/** Sets up the dialog. `suggested()` gives the filter that it opens with, and whether to look at once: `{ filter, looks }`. */
 export function setUpRetained(connection, { suggested }) {
   const dialog = byId('retained')
   const { filter } = byId('retained-form').elements
@@ -60,9 +60,11 @@ export function setUpRetained(connection, { suggested }) {
   }
 
   byId('open-retained').addEventListener('click', () => {
-    filter.value = suggested()
+    const { filter: text, looks } = suggested()
+    filter.value = text
     show('')
     dialog.showModal()
+    if (looks) instead(look)
   })
   byId('retained-form').addEventListener('submit', (event) => {
     event.preventDefault()

@@ -7,7 +7,7 @@
 
 import { age, short } from '../model/payload.js'
 import { columns, pageSize, TableView } from '../model/table.js'
-import { limits } from '../model/topics.js'
+import { isOfServer, limits } from '../model/topics.js'
 import { byId, make, setText } from './dom.js'
 
 const titles = {
@@ -38,7 +38,7 @@ export class TopicTable {
   #arranged = 0
   #version
 
-  /** `picked(topic)` is called with the topic that the user chose. */
+  /** `picked(topic, below)` is called with the topic that the user chose, or with what topics have in common: then `below` is true. */
   constructor(recorder, { picked }) {
     this.#recorder = recorder
     for (const column of columns) this.#addHead(column)
@@ -59,11 +59,16 @@ export class TopicTable {
       this.#view.page = 0
       this.draw(true)
     })
+    const server = byId('with-server')
+    server.addEventListener('change', () => {
+      this.#view.withServer = server.checked
+      this.draw(true)
+    })
     this.#body.addEventListener('click', ({ target }) => {
       const { entry } = this.#rows.find(({ row }) => row.contains(target)) ?? {}
       if (entry === undefined) return
       if (entry.isBranch) this.#view.toggle(entry.topic)
-      if (this.#recorder.topics.entries.has(entry.topic)) picked(entry.topic)
+      picked(entry.topic, !this.#recorder.topics.entries.has(entry.topic))
       this.draw(entry.isBranch, true)
     })
     this.#body.addEventListener('keydown', (event) => this.#handleKey(event))
@@ -153,14 +158,14 @@ export class TopicTable {
     setText(cells.count, short(entry.count))
     setText(cells.rate, short(Math.round(entry.rate * 10) / 10))
     setText(cells.age, age(now - entry.at))
-    const current = String(entry.topic === this.#recorder.selected)
-    if (button.ariaPressed !== current) {
-      button.ariaPressed = current
-      row.className = current === 'true' ? 'selected' : ''
-    }
+    const isSelected = entry.topic === this.#recorder.selected
+    if (button.ariaPressed !== String(isSelected)) button.ariaPressed = String(isSelected)
+    const kind = [isSelected && 'selected', isOfServer(entry.topic) && 'server']
+    const className = kind.filter(Boolean).join(' ')
+    if (row.className !== className) row.className = className
   }
 
-  #tell({ entries, gone, unlisted }) {
+  #tell({ entries, gone, unlisted, ofServer }) {
     const view = this.#view
     for (const [column, head] of this.#heads) {
       const sorted = view.column !== column ? 'none' : view.descending ? 'descending' : 'ascending'
@@ -183,6 +188,7 @@ export class TopicTable {
         ? 'none'
         : `${short(from + 1)} to ${short(Math.min(from + pageSize, view.size))}`,
     )
+    byId('with-server').closest('label').hidden = !ofServer
     byId('earlier').disabled = view.page === 0
     byId('later').disabled = view.page >= view.pages - 1
   }

@@ -1,0 +1,21 @@
+/**
+ * Keys that work anywhere on the page but in a field. They can be turned off, for people whose software types for them (WCAG 2.1.4).
+ */
+import { byId } from './dom.js'
+
+/** Sets up the keys; `also` has further ones: key to what it does. */
+export function setUpKeys(also) {
+  const actions = {
+    '/': () => byId('search').focus(),
+    t: () => byId('tree').click(),
+    ...also,
+  }
+  addEventListener('keydown', (event) => {
+    const { key, target } = event
+    if (!byId('keys').checked || event.altKey || event.ctrlKey || event.metaKey) return
+    if (!Object.hasOwn(actions, key) || document.querySelector('dialog[open]') !== null) return
+    if (target.matches('input:not([type="checkbox"], [type="radio"]), textarea, select')) return
+    event.preventDefault()
+    actions[key]()
+  })
+}
