@@ -187,6 +187,23 @@ async function bundleCommand(outdir) {
   writeFileSync(path.join(outdir, 'cli-licences.txt'), licences.join('\n\n'))
 }
 
+/** The client as one file for `<script>`, with the global `mqwire`: for pages without modules, and for hosts that serve the files of packages. */
+async function bundleScript(outdir) {
+  const { build: bundle } = await import('esbuild')
+  await bundle({
+    entryPoints: [path.join(outdir, 'client', 'browser.js')],
+    outfile: path.join(outdir, 'mqwire.js'),
+    bundle: true,
+    platform: 'browser',
+    format: 'iife',
+    globalName: 'mqwire',
+    target: 'es2022',
+    minify: true,
+    legalComments: 'none',
+    logLevel: 'error',
+  })
+}
+
 function put(built) {
   const old = path.join(cache, `old-${process.pid}`)
   if (existsSync(dist)) renameSync(dist, old)
@@ -214,6 +231,7 @@ export async function build() {
     emit(next)
     dropUnreachable(next)
     pointToSources(next)
+    await bundleScript(next)
     await bundleCommand(next)
     put(next)
     writeFileSync(stamp, print)

@@ -107,9 +107,13 @@ if (process.argv[2] === 'mqwire' && typeof loaded.connect !== 'function') throw 
 `
 
 const samePlatforms = `
+import { readFileSync } from 'node:fs'
+import { runInThisContext } from 'node:vm'
 const file = (name) => new URL('./node_modules/mqwire/dist/client/' + name, import.meta.url)
 const [node, browser] = await Promise.all([import(file('node.js')), import(file('browser.js'))])
-console.log(JSON.stringify([Object.keys(node), Object.keys(browser)]))
+const script = new URL('./node_modules/mqwire/dist/mqwire.js', import.meta.url)
+runInThisContext(readFileSync(script, 'utf8'))
+console.log(JSON.stringify([node, browser, globalThis.mqwire].map((names) => Object.keys(names).sort())))
 `
 
 beforeAll(async () => {
@@ -186,10 +190,11 @@ describe('each entry', () => {
     expect(await node(flags, folder, 10_000)).toEqual({ code: 0, output: '' })
   })
 
-  it('mqwire exports the same names in Node and in browsers', async () => {
+  it('mqwire exports the same names in Node, in browsers, and in the file for <script>', async () => {
     const { output } = await node(['same.mjs'], folder, 10_000)
-    const [inNode, inBrowser] = JSON.parse(output) as [string[], string[]]
+    const [inNode, inBrowser, inScript] = JSON.parse(output) as [string[], string[], string[]]
     expect(inNode).toEqual(inBrowser)
+    expect(inScript).toEqual(inBrowser)
     expect(inNode).toEqual(expect.arrayContaining(['Client', 'MqttError', 'connect']))
   })
 
