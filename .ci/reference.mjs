@@ -26,6 +26,7 @@ const pages = new Map(
 )
 
 const documented = [
+  'Module',
   'Class',
   'Interface',
   'TypeAlias',

@@ -3,6 +3,8 @@
  *
  * It reads only the contract: no client, no clock. Callers may pass the conversion to JSON Schema,
  * because it differs between schema libraries.
+ *
+ * @module
  */
 import { MqttError, printable } from '../errors.js'
 import type { Channel, CheckedParts, Codec, Operation, StandardSchema } from '../typed/index.js'

@@ -4,6 +4,8 @@
  *
  * It uses only the public entry of the package, two symbols, and checks of options. The default
  * export is the module itself, for `import mqtt from 'mqwire/compat'`.
+ *
+ * @module
  */
 import * as mqtt from './mqtt.js'
 

@@ -1,5 +1,7 @@
 /**
  * `mqwire/group`: several brokers behind one interface, each with its own session.
+ *
+ * @module
  */
 import { Client } from 'mqwire'
 import { groupOf } from './broker-group.js'

@@ -3,6 +3,8 @@
  *
  * Brokers limit the unacknowledged publishes of each connection, and many also its messages per
  * second; a pool multiplies these limits. It is not faster where one connection is fast enough.
+ *
+ * @module
  */
 import { Client } from 'mqwire'
 import type { Endpoint } from '../client/options/index.js'

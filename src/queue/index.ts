@@ -1,6 +1,8 @@
 /**
  * `mqwire/queue`: publishes that survive the process. They are stored first and sent whenever there
  * is a connection.
+ *
+ * @module
  */
 import type { Publisher } from '../client/options/index.js'
 import { openStoredQueue } from './stored-queue.js'

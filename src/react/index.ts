@@ -7,6 +7,8 @@
  * objects by key and release them; a released object stays for a moment (`shared.ts`). Clients are
  * identified by URL, client id, user name and password, not by object identity: `options` may be a
  * new literal in every render. The other options are read when a client is created.
+ *
+ * @module
  */
 'use client'
 

@@ -4,6 +4,8 @@
  *
  * Everything here is a function that takes the client, so unused parts are not bundled. It needs
  * the optional peer `@opentelemetry/api`, and must never put a payload into an attribute.
+ *
+ * @module
  */
 export { type MeasuredClient, type MeasuredOptions, measured } from './measured.js'
 export type { TracingClient, TracingOptions } from './options.js'

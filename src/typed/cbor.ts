@@ -3,6 +3,8 @@
  * build that generates no code at run time.
  *
  * The library's record extension is off, because no other library reads it.
+ *
+ * @module
  */
 import { Encoder } from 'cbor-x/index-no-eval'
 import { type Codec, raise, type SchemaOptions } from './codec.js'

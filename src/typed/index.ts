@@ -2,6 +2,8 @@
  * `mqwire/typed`: topics, payloads and contracts, checked by the compiler and at run time.
  *
  * Everything here takes the client as an argument, so unused parts are not bundled.
+ *
+ * @module
  */
 export type { Poster, Publisher, Requester, Subscriber } from '../client/options/index.js'
 export type { StreamOptions } from './answers.js'

@@ -3,6 +3,8 @@
  *
  * The library's record extension is off: no other library reads it, and it generates code from
  * received data.
+ *
+ * @module
  */
 import { Packr } from 'msgpackr'
 import { type Codec, raise, type SchemaOptions } from './codec.js'
