@@ -129,23 +129,24 @@ export class TopicTable {
   }
 
   #addRow() {
-    const button = make('button', { type: 'button' })
+    const name = make('bdi', { dir: 'ltr' })
+    const button = make('button', { type: 'button' }, name)
     const cells = Object.fromEntries(
       columns.map((column) => [column, make('td', { className: column })]),
     )
     cells.topic.append(button)
     const row = make('tr', {}, ...Object.values(cells))
     this.#body.append(row)
-    this.#rows.push({ row, button, cells, entry: undefined })
+    this.#rows.push({ row, button, name, cells, entry: undefined })
   }
 
   #fill(place, entry, now) {
-    const { row, button, cells } = place
+    const { row, button, name, cells } = place
     place.entry = entry
     const { depth = 0, isBranch = false } = entry
     const isOpen = isBranch && (this.#view.text !== '' || this.#view.open.has(entry.topic))
     const sign = isBranch ? (isOpen ? '▾ ' : '▸ ') : this.#view.isTree ? '\u2002 ' : ''
-    setText(button, `${sign}${entry.name}`)
+    setText(name, `${sign}${entry.name}`)
     if (button.title !== entry.name) button.title = entry.name
     const expanded = isBranch ? String(isOpen) : null
     if (button.ariaExpanded !== expanded) button.ariaExpanded = expanded
