@@ -214,9 +214,10 @@ export class Connection {
   }
 
   #fail(error) {
-    if (this.view.error === error) return
-    this.#listener.noted(textOf(error))
-    this.#show({ error })
+    const said = this.view.error && textOf(this.view.error)
+    // The client, its subscription and each attempt have the same to say.
+    if (said !== textOf(error)) this.#listener.noted(textOf(error))
+    if (this.view.error !== error) this.#show({ error })
   }
 
   #show(change) {

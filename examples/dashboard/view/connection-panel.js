@@ -150,10 +150,17 @@ export class ConnectionPanel {
     list.value = ''
   }
 
-  #complain(error) {
+  #complain({ error, endpoint = '' }) {
     const problem = byId('problem')
-    setText(problem, error === undefined ? '' : textOf(error))
     problem.hidden = error === undefined
+    const text = error === undefined ? '' : textOf(error)
+    if (problem.firstChild?.data === text) return
+    problem.replaceChildren(text)
+    // A page is not shown why TLS failed; a tab is.
+    if (error?.code !== 'ERR_CONNECT_FAILED' || !endpoint.startsWith('wss://')) return
+    const href = new URL(endpoint.replace('wss:', 'https:')).origin
+    const link = make('a', { href, target: '_blank', rel: 'noreferrer' }, href)
+    problem.append(' Whether the browser refuses its certificate is seen at ', link, '.')
   }
 
   /** Shows a view of the connection. */
@@ -170,7 +177,7 @@ export class ConnectionPanel {
         : said,
     )
     setTitle(offline ? 'Offline' : titles[state], endpoint)
-    this.#complain(view.error)
+    this.#complain(view)
     const open = !['idle', 'closed', 'disconnecting'].includes(state)
     byId('disconnect').disabled = !open
     byId('retry').hidden = state !== 'reconnecting'
