@@ -436,6 +436,9 @@ withChromium(() => {
     it('says what is wrong with an address', async () => {
       await start('x', {}, 'http://127.0.0.1:1')
       await open.shows('#problem', 'ERR_INVALID_BROKER_URL')
+      await open.page.getByLabel('Broker').fill('wss://127.0.0.1:1/mqtt')
+      await open.button('Connect').click()
+      await open.shows('#problem', 'refuses its certificate is seen at https://127.0.0.1:1.')
       await open.page.getByLabel('Broker').fill(broker.urls.WebSocket ?? '')
       await open.page.getByLabel('Topic filter').fill('x/#/y')
       await open.button('Connect').click()
