@@ -7,11 +7,14 @@ import { Client, exponential, MqttError, printable } from 'mqwire'
 import { openQueue } from 'mqwire/queue'
 import { memoryStore } from 'mqwire/store'
 import { retained } from 'mqwire/typed'
-import { bytesIn, pairsIn } from './model/bytes.js'
+import { bytesOfField, pairsIn } from './model/bytes.js'
 import { filtersIn, withoutSecrets } from './settings.js'
 
 /** Milliseconds that an answer may take. */
 const answerTime = 10_000
+
+/** Milliseconds that a connection lasts which is ended at once. */
+const brief = 5000
 
 /** What a connection looks like before there was one. */
 const nothing = {
@@ -20,6 +23,7 @@ const nothing = {
   retryAt: undefined,
   since: undefined,
   error: undefined,
+  hint: undefined,
   negotiated: undefined,
   granted: [],
 }
@@ -30,6 +34,9 @@ export class Connection {
   view = nothing
   #client
   #subscription
+  #hasClientId = false
+  /** Connections in a row that ended at once. */
+  #ended = 0
   /** The queue of this client, as soon as something is to be kept in it. */
   #queue
   #listener
@@ -60,6 +67,7 @@ export class Connection {
   }
 
   #begin({ url, filter, qos, ...settings }) {
+    this.#hasClientId = Boolean(settings.clientId)
     const client = new Client(url, {
       ...connectOptionsOf(settings),
       // Not only a lost connection is made good, the first one is waited for too.
@@ -92,9 +100,19 @@ export class Connection {
     this.#client?.reconnect()
   }
 
-  /** Rejects with an MqttError, whose `outcome` tells whether the message may have arrived. */
+  /** Rejects with an MqttError, whose `outcome` says whether the message may have arrived. */
   async publish(topic, payload, options) {
-    return this.#existing().publish(topic, payload, optionsOf(options))
+    return this.#existing().publish(topic, payload, this.#optionsOf(options))
+  }
+
+  /** True where messages have properties; MQTT 3.1.1 has none. */
+  get hasProperties() {
+    return this.view.negotiated?.protocolVersion !== 4
+  }
+
+  // The form fills in a content type; where there are no properties it is no more than a wish.
+  #optionsOf(form) {
+    return optionsOf(this.hasProperties ? form : { ...form, contentType: '' })
   }
 
   /** Publishes a question, and fulfils with the message that answers it. */
@@ -109,11 +127,10 @@ export class Connection {
     return this.#existing().request(topic, payload, { qos, signal, properties, timeout })
   }
 
-  /** Topics with a retained message that filters match, in order. */
-  async retainedIn(text, signal) {
-    const filters = filtersIn(text, 1).map(({ filter }) => filter.replace(/^\$share\/[^/]*\//, ''))
+  /** Topics with a retained message that a filter matches, in order. */
+  async retainedIn(filter, signal) {
     const topics = new Set()
-    for await (const { topic } of retained(this.#existing(), filters, { quiet: 700, signal }))
+    for await (const { topic } of retained(this.#existing(), filter, { quiet: 700, signal }))
       topics.add(topic)
     return [...topics].sort()
   }
@@ -129,7 +146,7 @@ export class Connection {
     if (client.state === 'closed') throw new MqttError('ERR_CLOSED')
     this.#queue ??= this.#openQueue(client)
     const queue = await this.#queue
-    return queue.publish(topic, payload, optionsOf(options))
+    return queue.publish(topic, payload, this.#optionsOf(options))
   }
 
   /** Gives up what is kept and not on its way yet. */
@@ -178,7 +195,14 @@ export class Connection {
     on('connect', ({ negotiated }) => this.#show({ negotiated, since: Date.now() }))
     on('connecterror', ({ error }) => this.#fail(error))
     on('disconnect', ({ error }) => {
-      this.#show({ since: undefined })
+      const { since = 0 } = this.view
+      this.#ended = Date.now() - since < brief ? this.#ended + 1 : 0
+      // Some servers end the older connection without a word.
+      const isTaken = this.#hasClientId && this.#ended > 1
+      this.#show({
+        since: undefined,
+        hint: isTaken ? 'Does another client use this client identifier?' : undefined,
+      })
       if (error !== undefined) this.#fail(error)
     })
     on('serverdisconnect', ({ error }) =>
@@ -244,8 +268,8 @@ function connectOptionsOf(settings) {
       will: { topic: willTo, payload: willText, qos: willQoS, retain: willRetain },
     }),
     protocolVersion: protocolVersion === 'auto' ? 'auto' : Number(protocolVersion ?? 5),
-    // Nothing is to be kept for a page that is gone, unless that is asked for.
-    sessionExpiryInterval: sessionExpiryInterval ?? 0,
+    // Nothing is to be kept for a page that is gone, unless that is asked for. 3.1.1 has no such interval.
+    ...(protocolVersion !== '4' && { sessionExpiryInterval: sessionExpiryInterval ?? 0 }),
   }
 }
 
@@ -256,7 +280,7 @@ function optionsOf({ qos, retain, signal, ...form }) {
   const properties = {
     ...(contentType !== '' && { contentType }),
     ...(responseTopic !== '' && { responseTopic }),
-    ...(correlationData !== '' && { correlationData: bytesIn(correlationData) }),
+    ...(correlationData !== '' && { correlationData: bytesOfField(correlationData) }),
     ...(messageExpiryInterval !== '' && { messageExpiryInterval: Number(messageExpiryInterval) }),
     ...(payloadFormatIndicator !== '' && {
       payloadFormatIndicator: Number(payloadFormatIndicator),
@@ -268,6 +292,7 @@ function optionsOf({ qos, retain, signal, ...form }) {
 
 /** An error in one line: its code, what it says, and the server's words. */
 export function textOf(error) {
+  if (error?.code === 'ERR_CLOSED') return 'ERR_CLOSED: not connected; press Connect'
   if (!MqttError.is(error)) return printable(error.message ?? String(error))
   const { code, message, reasonString } = error
   return `${code}: ${message}${reasonString ? ` (${printable(reasonString)})` : ''}`

@@ -8,7 +8,7 @@ import { short } from './model/payload.js'
 import { interval, Recorder } from './model/recorder.js'
 import { limits as seriesLimits } from './model/series.js'
 import { limits as topicLimits } from './model/topics.js'
-import { readSettings, writeSettings } from './settings.js'
+import { filtersIn, readSettings, writeSettings } from './settings.js'
 import { Charts } from './view/charts.js'
 import { ConnectionPanel } from './view/connection-panel.js'
 import { byId, setText } from './view/dom.js'
@@ -53,7 +53,8 @@ setUpTheme(() => charts.recolour())
 setUpRetained(connection, {
   suggested() {
     const { selected, selectsBelow } = recorder
-    if (selected === undefined) return { filter: connection.view.filter ?? '#', looks: false }
+    const [first] = filtersIn(connection.view.filter ?? '#', 0)
+    if (selected === undefined) return { filter: first.filter, looks: false }
     return { filter: `${selected}${selectsBelow ? '/#' : ''}`, looks: true }
   },
 })
@@ -141,4 +142,17 @@ setText(
   `${bounds}; the table has ${short(topicLimits.topics)} topics, a chart ${seriesLimits.series} lines over five minutes, sampled four times a second.`,
 )
 draw()
-if (settings.url !== '') open(panel.settings)
+if (settings.url !== '') {
+  const resumed = panel.resumed()
+  if (resumed !== undefined) open(resumed)
+}
+
+// A field that is wrong is to be seen, also where its part of the page is folded.
+addEventListener(
+  'invalid',
+  ({ target }) => {
+    const fold = target.closest('details')
+    if (fold !== null) fold.open = true
+  },
+  true,
+)

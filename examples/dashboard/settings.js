@@ -38,11 +38,14 @@ export function filtersIn(text, qos) {
   })
 }
 
-/** A URL without user name and password. */
+/**
+ * A URL without user name, password and query, where tokens stand. What is before an @ may be a password with a sign that an address cannot have.
+ */
 export function withoutSecrets(url) {
-  if (!URL.canParse(url)) return url
-  const parsed = new URL(url)
-  parsed.username = ''
-  parsed.password = ''
+  const safe = url.replace(/^(\w+:\/\/)?.*@/s, '$1')
+  if (!URL.canParse(safe)) return safe
+  const parsed = new URL(safe)
+  parsed.search = ''
+  parsed.hash = ''
   return parsed.href.replace(/^(\w+:\/\/[^/?#]+)\/$/, '$1')
 }

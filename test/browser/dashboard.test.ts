@@ -291,10 +291,10 @@ withChromium(() => {
       await open.shows('#payload', '{\n  "celsius": 21\n}')
       // Twenty million elements in five bytes.
       await shows('large', hex('9a01312d00'), '', 'application/large+cbor')
-      await open.shows('#payload-note', 'This is no CBOR')
+      await open.shows('#payload-note', 'Not shown as CBOR')
       await open.page.getByLabel('base64', { exact: true }).check()
       await open.shows('#payload', 'mgExLQA=')
-      await shows('png', Uint8Array.from(Buffer.from(pixel, 'base64')), '', '')
+      await shows('png', Uint8Array.from(Buffer.from(pixel, 'base64')), '', 'image/png')
       await open.shows('#payload-note', 'image/png, 1 × 1')
     })
 
@@ -319,6 +319,24 @@ withChromium(() => {
         expect(facts).toContain(text)
       await open.button('Save it').click()
       const form = open.at('#publish')
+      // What a field cannot hold as it is, comes back as it was.
+      const odd = {
+        responseTopic: 'again/a',
+        correlationData: Uint8Array.of(0xff, 0xfe),
+        userProperties: [
+          ['a:b', ' c\nd'],
+          ['', '"'],
+        ] as [string, string][],
+      }
+      await send('again/odd', 'one\r\ntwo', { properties: odd })
+      await open.button('again/odd').click()
+      await open.button('Send again…').click()
+      const arrived = await sender.subscribe('again/odd', { qos: 1 })
+      await open.button('Publish').click()
+      const { value: copy } = await arrived[Symbol.asyncIterator]().next()
+      expect(copy?.text()).toBe('one\r\ntwo')
+      expect({ ...copy?.properties }).toMatchObject(odd)
+      await open.at('[name=encoding]').selectOption('text')
       await form.getByLabel('Topic').fill('again/ask')
       await form.getByLabel('Payload').fill('how much')
       const responder = await sender.respond('again/ask', (question) => `${question.text()}: 7`)
@@ -346,6 +364,15 @@ withChromium(() => {
       await open.button('Look').click()
       await open.shows('#retained-note', '2 messages are retained there.')
       expect(await open.at('#retained-topics li').allTextContents()).toEqual(['kept/1', 'kept/3'])
+      await open.button('Close').click()
+      // A topic that looks like two filters.
+      await send('kept/5, kept/1', 'x', { retain: true })
+      await open.button('kept/5, kept/1').click()
+      await open.button('Remove retained…').click()
+      await open.shows('#retained-note', '1 message is retained there.')
+      expect(await open.at('#retained-topics li').allTextContents()).toEqual(['kept/5, kept/1'])
+      await open.button('Remove it').click()
+      await open.shows('#retained-note', '0 messages')
       await open.button('Close').click()
       await send('kept/1', '', { retain: true })
       await send('kept/3', '', { retain: true })
@@ -629,6 +656,24 @@ withChromium(() => {
       will: { topic: 'desks/7' },
     })
     await open.at('summary').first().click()
+    await more('Keep-alive, seconds').fill('70000')
+    await open.at('summary').first().click()
+    await open.button('Connect').click()
+    // The field that is wrong is unfolded.
+    expect(await more('Keep-alive, seconds').isVisible()).toBe(true)
+    await more('Keep-alive, seconds').fill('30')
+    await open.at('[name=protocolVersion]').selectOption('4')
+    await more('User properties, lines of name: value').fill('')
+    await open.button('Connect').click()
+    await open.shows('#negotiated', 'MQTT version3.1.1')
+    await open.button('Publish').click()
+    await open.shows('#receipts .done', 'MQTT 3.1.1 has no content type')
+    // What was saved is not forgotten with what was used.
+    await open.at('#recent').selectOption('forget them')
+    expect(await open.at('#recent option').allTextContents()).toEqual([
+      'choose …',
+      expect.stringMatching(/^the desk: /),
+    ])
     await more('User properties, lines of name: value').fill('no colon')
     await open.button('Connect').click()
     await open.shows('#problem', 'is no line name: value')

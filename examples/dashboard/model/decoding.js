@@ -9,12 +9,11 @@ import { cbor } from 'mqwire/typed/cbor'
 import { msgpack } from 'mqwire/typed/msgpack'
 import { base64Of } from './bytes.js'
 
-/** Bytes of a payload that is decoded, of a descriptor and of a picture; message types of a descriptor; levels of a value. */
+/** Bytes of a payload that is decoded, and characters of it as text; bytes of a descriptor and of a picture; levels of a value. */
 export const limits = {
   bytes: 65_536,
   descriptor: 4 * 1024 * 1024,
   picture: 8 * 1024 * 1024,
-  types: 1000,
   depth: 32,
 }
 
@@ -39,10 +38,10 @@ export function pictureType(bytes) {
   return type
 }
 
-/** The format that a content type promises, or that the bytes show; undefined for others. */
+/** The format that a content type promises; undefined for others. */
 export function promisedFormat(bytes, contentType = '') {
-  if (pictureType(bytes) !== undefined) return 'image'
   const type = contentType.toLowerCase().split(';')[0].trim()
+  if (type.startsWith('image/') && pictureType(bytes) !== undefined) return 'image'
   return Object.keys(types).find((format) => types[format].test(type))
 }
 
@@ -62,17 +61,25 @@ export function decode(bytes, format, schema) {
       note: 'Open a descriptor: protoc --include_imports --descriptor_set_out=FILE',
     }
   try {
-    const value =
-      format === 'protobuf'
-        ? toJson(schema.type, fromBinary(schema.type, bytes), { registry: schema.registry })
-        : decoders[format].decode(bytes.slice(), {})
-    return { text: printed(value), note: '' }
+    if (format === 'protobuf') return decodeMessage(bytes, schema)
+    return printed(decoders[format].decode(withoutMark(bytes), {}))
   } catch (error) {
-    return { text: '', note: `This is no ${names[format]}: ${error.message}` }
+    return { text: '', note: `Not shown as ${names[format]}: ${error.message}` }
   }
 }
 
-const names = { cbor: 'CBOR', msgpack: 'MessagePack', protobuf: 'message of this type' }
+const names = { cbor: 'CBOR', msgpack: 'MessagePack', protobuf: 'this type' }
+
+/** CBOR may begin with three bytes that say no more than that it is CBOR (RFC 8949, section 3.4.6). */
+const withoutMark = (bytes) =>
+  bytes.slice(bytes[0] === 0xd9 && bytes[1] === 0xd9 && bytes[2] === 0xf7 ? 3 : 0)
+
+function decodeMessage(bytes, { type, registry }) {
+  const message = fromBinary(type, bytes)
+  const { text, note } = printed(toJson(type, message, { registry }))
+  const isKnown = message.$unknown === undefined
+  return { text, note: isKnown ? note : `It has fields that ${type.name} does not have. ${note}` }
+}
 
 /** What is said of bytes that are not shown. */
 export const cutNote = (bytes, limit) =>
@@ -82,30 +89,55 @@ export const cutNote = (bytes, limit) =>
 
 /** The message types of a descriptor set: name to `{ type, registry }`. @throws Error when it is none */
 export function typesIn(bytes) {
-  const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, bytes))
-  const found = [...registry].filter(({ kind }) => kind === 'message').slice(0, limits.types)
+  const set = fromBinary(FileDescriptorSetSchema, bytes)
+  const registry = createFileRegistry(set)
+  const files = set.file.map(({ name }) => name)
+  // What a file imports stands before it: the last one is what it is about.
+  const rank = ({ file }) => -files.indexOf(file.proto.name)
+  const found = [...registry]
+    .filter(({ kind }) => kind === 'message')
+    .sort((one, other) => rank(one) - rank(other))
   if (found.length === 0) throw new Error('it has no message types')
   return new Map(found.map((type) => [type.typeName, { type, registry }]))
 }
 
-/** A value as JSON, and in it what JSON has no words for. */
-function printed(value, level = 0) {
-  if (level > limits.depth) return '…'
+/** A value as JSON, and in it what JSON has no words for: `{ text, note }`, of as many characters as are shown. */
+function printed(value) {
+  const parts = []
+  let room = limits.bytes
+  const write = (text) => {
+    room -= text.length
+    parts.push(text)
+  }
+  const walk = (each, level) => {
+    if (room <= 0) return
+    if (typeof each !== 'object' || each === null || isScalar(each)) return write(scalar(each))
+    const isList = Array.isArray(each)
+    const [open, close] = isList ? '[]' : '{}'
+    const names = Object.keys(each)
+    if (names.length === 0 || level === limits.depth)
+      return write(names.length === 0 ? open + close : '…')
+    const line = `\n${'  '.repeat(level + 1)}`
+    write(open)
+    for (const [index, name] of names.entries()) {
+      if (room <= 0) return
+      write(`${index === 0 ? '' : ','}${line}${isList ? '' : `${JSON.stringify(name)}: `}`)
+      walk(each[name], level + 1)
+    }
+    write(line.slice(0, -2) + close)
+  }
+  walk(value, 0)
+  const note = room <= 0 ? `Cut at ${limits.bytes.toLocaleString('en')} characters.` : ''
+  return { text: parts.join('').slice(0, limits.bytes), note }
+}
+
+const isScalar = (value) => value instanceof Uint8Array || value instanceof Date
+
+function scalar(value) {
   if (value instanceof Uint8Array) return `h'${hexOf(value)}'`
   if (value instanceof Date) return `"${value.toISOString()}"`
-  if (typeof value === 'bigint') return String(value)
-  if (typeof value === 'number' && !Number.isFinite(value)) return String(value)
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'undefined'
-  const isList = Array.isArray(value)
-  const parts = isList
-    ? value.map((each) => printed(each, level + 1))
-    : Object.entries(value).map(
-        ([name, each]) => `${JSON.stringify(name)}: ${printed(each, level + 1)}`,
-      )
-  const [open, close] = isList ? '[]' : '{}'
-  if (parts.length === 0) return open + close
-  const indent = '  '.repeat(level + 1)
-  return `${open}\n${indent}${parts.join(`,\n${indent}`)}\n${'  '.repeat(level)}${close}`
+  const isPlain = typeof value !== 'bigint' && (typeof value !== 'number' || Number.isFinite(value))
+  return isPlain ? (JSON.stringify(value) ?? 'undefined') : String(value)
 }
 
 const hexOf = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')

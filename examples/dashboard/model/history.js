@@ -67,13 +67,9 @@ export class History {
   }
 
   /** The last records of a topic and of all below it, newest first. */
-  below(path) {
+  below(path, most = limits.perTopic) {
     const found = []
-    for (
-      let at = this.#queue.length - 1;
-      at >= this.#head && found.length < limits.perTopic;
-      at -= 1
-    ) {
+    for (let at = this.#queue.length - 1; at >= this.#head && found.length < most; at -= 1) {
       const { topic, record } = this.#queue[at]
       if (record !== undefined && isWithin(topic, path)) found.push(record)
     }

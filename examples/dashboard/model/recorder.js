@@ -58,6 +58,13 @@ export class Recorder {
     return this.selectsBelow ? this.history.below(this.selected) : this.history.of(this.selected)
   }
 
+  /** All that is kept of it. */
+  get kept() {
+    return this.selectsBelow
+      ? this.history.below(this.selected, Number.POSITIVE_INFINITY)
+      : this.records
+  }
+
   pause() {
     this.missed ??= 0
   }

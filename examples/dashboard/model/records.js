@@ -2,7 +2,7 @@
  * Messages as lines of JSON, as `npx mqwire record` writes and `replay` reads them, and their numbers as CSV. Pure.
  */
 import { validateTopicName } from 'mqwire/wire'
-import { base64Of, bytesIn, typedBytes } from './bytes.js'
+import { base64Of, bytesIn, textOfBytes } from './bytes.js'
 import { numbersIn } from './numbers.js'
 
 /** Bytes of a file that is opened, and lines that may be wrong. */
@@ -30,7 +30,7 @@ export function lineOf({ message, at }) {
 }
 
 function payloadOf(bytes) {
-  const { text, encoding } = typedBytes(bytes)
+  const { text, encoding } = textOfBytes(bytes)
   return encoding === 'text' ? { payload: text } : { base64: text }
 }
 
@@ -114,17 +114,19 @@ function recordOf(line) {
   }
 }
 
-/** The numbers in messages as CSV: a line for each message, a column for each field. */
+/** The numbers in messages as CSV: a line for each message, a column for each field, and one for the topic where there are several. */
 export function csvOf(records) {
-  const rows = records.map(({ message, at }) => [at, new Map(numbersIn(message))])
-  const fields = [...new Set(rows.flatMap(([, numbers]) => [...numbers.keys()]))]
-  const lines = rows
-    .filter(([, numbers]) => numbers.size > 0)
-    .map(([at, numbers]) => [
-      new Date(at).toISOString(),
-      ...fields.map((field) => numbers.get(field) ?? ''),
-    ])
-  return [['time', ...fields], ...lines]
+  const rows = records
+    .map(({ message, at }) => ({ at, topic: message.topic, numbers: new Map(numbersIn(message)) }))
+    .filter(({ numbers }) => numbers.size > 0)
+  const fields = [...new Set(rows.flatMap(({ numbers }) => [...numbers.keys()]))]
+  const isMixed = new Set(rows.map(({ topic }) => topic)).size > 1
+  const lines = rows.map(({ at, topic, numbers }) => [
+    new Date(at).toISOString(),
+    ...(isMixed ? [topic] : []),
+    ...fields.map((field) => numbers.get(field) ?? ''),
+  ])
+  return [['time', ...(isMixed ? ['topic'] : []), ...fields], ...lines]
     .map((cells) => `${cells.map(cellOf).join(',')}\r\n`)
     .join('')
 }

@@ -63,11 +63,19 @@ function entryOf(value, fields) {
 class Stored {
   #key
   #fields
+  /** False once the browser has refused to store. */
+  #isStored = true
 
   constructor(key, fields) {
     this.#key = key
     this.#fields = fields
-    this.entries = this.in(read(key))
+    this.read()
+  }
+
+  /** Reads what is stored now: another tab may have written. */
+  read() {
+    if (this.#isStored)
+      this.entries = this.in(read(this.#key)).slice(0, limits.titled + limits.recent)
   }
 
   /** The entries in a stored text. */
@@ -80,15 +88,20 @@ class Stored {
     }
   }
 
-  /** Keeps an entry in place of one with the same title. False when it is too large. */
+  /** Keeps an entry in place of one with the same title. Gives what came of it, in a sentence. */
   save(value) {
+    this.read()
     const entry = entryOf(value, this.#fields)
-    if (entry === undefined) return false
-    this.write([entry, ...this.entries.filter(({ title }) => title !== entry.title)])
-    return true
+    const others = this.entries.filter(({ title }) => title !== value.title)
+    if (entry === undefined) return 'Not saved: a field is too long, or no number.'
+    if (others.filter(({ title }) => title !== '').length >= limits.titled)
+      return `Not saved: there are ${limits.titled} already. Forget one first.`
+    this.write([entry, ...others])
+    return this.#isStored ? 'Saved.' : 'Kept in this page only: the browser does not store it.'
   }
 
   forget(title) {
+    this.read()
     this.write(this.entries.filter((entry) => entry.title !== title))
   }
 
@@ -101,7 +114,7 @@ class Stored {
       if (this.entries.length === 0) localStorage.removeItem(this.#key)
       else localStorage.setItem(this.#key, JSON.stringify(this.entries))
     } catch {
-      // Then it holds for this page only.
+      this.#isStored = false
     }
   }
 }
@@ -121,22 +134,22 @@ export class StoredConnections extends Stored {
     super('mqwire-dashboard-connections', connectionFields)
   }
 
-  in(text) {
-    return super.in(text).map((entry) => ({ ...entry, url: withoutSecrets(entry.url) }))
+  /** Keeps one with a title; its password, and what else of its address is secret, only when that is wanted. */
+  save(settings) {
+    const { url, password, keepSecret } = settings
+    return super.save({
+      ...settings,
+      url: keepSecret ? url : withoutSecrets(url),
+      password: keepSecret ? password : '',
+    })
   }
 
-  /** Keeps one with a title; its password only when that is wanted. */
-  save(settings, withPassword) {
-    const password = withPassword ? settings.password : ''
-    return super.save({ ...settings, url: withoutSecrets(settings.url), password })
-  }
-
-  /** One more was used: the same address, filter and user are there once. */
+  /** One more was used: the same address, filter and user are there once. Without what may be secret and was not asked to be kept. */
   remember(settings) {
-    const latest = entryOf(
-      { ...settings, url: withoutSecrets(settings.url), title: '', password: '' },
-      connectionFields,
-    )
+    this.read()
+    const url = withoutSecrets(settings.url)
+    const secrets = { title: '', password: '', userProperties: '', willText: '' }
+    const latest = entryOf({ ...settings, url, ...secrets }, connectionFields)
     if (latest === undefined) return
     const isSame = ({ url, filter, username, title }) =>
       title === '' && url === latest.url && filter === latest.filter && username === latest.username
@@ -145,4 +158,24 @@ export class StoredConnections extends Stored {
 }
 
 /** Messages that were saved to be sent again. */
-export const storedMessages = () => new Stored('mqwire-dashboard-messages', messageFields)
+export class StoredMessages extends Stored {
+  constructor() {
+    super('mqwire-dashboard-messages', messageFields)
+  }
+
+  /** Keeps a message under a title that no other one has, and gives it. */
+  add(message, title) {
+    this.read()
+    const { title: _title, ...fields } = entryOf({ ...message, title }, messageFields) ?? {}
+    const isSame = (other) => Object.entries(fields).every(([name, value]) => other[name] === value)
+    const known = this.entries.find(isSame)
+    let unique = known?.title ?? title
+    for (let count = 2; known === undefined && this.#has(unique); count += 1)
+      unique = `${title} (${count})`
+    return { title: unique, said: this.save({ ...message, title: unique }) }
+  }
+
+  #has(title) {
+    return this.entries.some((entry) => entry.title === title)
+  }
+}

@@ -86,9 +86,14 @@ export class ConnectionPanel {
     byId('save-connection').addEventListener('click', () => this.#save())
     byId('forget-connection').addEventListener('click', () => {
       this.#stored.forget(this.settings.title)
+      setText(byId('saved-note'), 'Forgotten.')
       this.#offer()
     })
     this.#form.elements.title.addEventListener('input', () => this.#offer())
+    addEventListener('storage', () => {
+      this.#stored.read()
+      this.#offer()
+    })
     this.#offer()
     byId('disconnect').addEventListener('click', () => connection.close())
     byId('retry').addEventListener('click', () => connection.retry())
@@ -103,6 +108,22 @@ export class ConnectionPanel {
     return { ...values, url: values.url.trim(), title: values.title.trim() }
   }
 
+  /**
+   * The settings of a page that was loaded with an address: those that were used with it last, if there are such. Undefined when they lack a password,
+   * which has to be typed.
+   */
+  resumed() {
+    const { url, filter } = this.settings
+    const last = this.#stored.entries.find(
+      (entry) => entry.title === '' && entry.url === withoutSecrets(url) && entry.filter === filter,
+    )
+    if (last !== undefined) fill(this.#form, { ...last, url, qos: this.settings.qos })
+    const { settings } = this
+    if (settings.username === '' || settings.password !== '') return settings
+    this.#form.elements.password.focus()
+    return undefined
+  }
+
   /** A connection that was begun can be chosen again. */
   remember(settings) {
     this.#stored.remember(settings)
@@ -110,12 +131,13 @@ export class ConnectionPanel {
   }
 
   #save() {
-    const { title, url } = this.#form.elements
+    if (!this.#form.reportValidity()) return
+    const { title } = this.#form.elements
     title.value = this.settings.title || withoutSecrets(this.settings.url)
-    const { settings } = this
-    if (!url.reportValidity()) return
-    const saved = this.#stored.save(settings, settings.keepSecret)
-    this.note(saved ? `saved as ${settings.title}` : 'not saved: a field is too long')
+    const said = URL.canParse(this.settings.url)
+      ? this.#stored.save(this.settings)
+      : 'Not saved: this is no address.'
+    setText(byId('saved-note'), said)
     this.#offer()
   }
 
@@ -128,8 +150,18 @@ export class ConnectionPanel {
       return option(String(index), oneLine(title === '' ? used : `${title}: ${used}`, 120))
     })
     const list = byId('recent')
-    list.replaceChildren(option('', 'choose …'), ...each, option('none', 'forget them'))
+    const isTitled = ({ title }) => title !== ''
+    list.replaceChildren(
+      option('', 'choose …'),
+      ...each,
+      ...(entries.every(isTitled) ? [] : [option('none', 'forget them')]),
+    )
     list.closest('label').hidden = each.length === 0
+    this.#offerForget()
+  }
+
+  #offerForget() {
+    const { entries } = this.#stored
     const { title } = this.settings
     byId('forget-connection').disabled = !entries.some(
       (entry) => title !== '' && entry.title === title,
@@ -140,20 +172,21 @@ export class ConnectionPanel {
     const list = byId('recent')
     const chosen = this.#stored.entries[Number(list.value)]
     if (list.value === 'none') {
-      this.#stored.write([])
+      this.#stored.read()
+      // What was saved has a button of its own.
+      this.#stored.write(this.#stored.entries.filter(({ title }) => title !== ''))
       this.#offer()
       this.#form.elements.url.focus()
     } else if (list.value !== '' && chosen !== undefined) {
       fill(this.#form, { ...chosen, keepSecret: chosen.password !== '' })
-      this.#offer()
+      this.#offerForget()
     }
-    list.value = ''
   }
 
-  #complain({ error, endpoint = '' }) {
+  #complain({ error, hint, endpoint = '' }) {
     const problem = byId('problem')
     problem.hidden = error === undefined
-    const text = error === undefined ? '' : textOf(error)
+    const text = error === undefined ? '' : [textOf(error), hint].filter(Boolean).join('. ')
     if (problem.firstChild?.data === text) return
     problem.replaceChildren(text)
     // A page is not shown why TLS failed; a tab is.

@@ -16,7 +16,7 @@ export function setUpFiles(recorder, { listed, opened }) {
     make('a', { href, download: name }).click()
     setTimeout(() => URL.revokeObjectURL(href), 60_000)
   }
-  const selected = () => recorder.records.reverse()
+  const selected = () => recorder.kept.reverse()
   const saveLines = (records) => {
     save('mqwire.jsonl', 'application/jsonl', records.map(lineOf))
     setText(byId('file-note'), `${short(records.length)} messages saved.`)

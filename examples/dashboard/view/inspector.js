@@ -44,6 +44,9 @@ function factsOf({ message, at }) {
   ]
 }
 
+/** Items that the list gets at a time: thousands of messages a second need not be items each. */
+const newItems = 60
+
 /** The inspector. */
 export class Inspector {
   #recorder
@@ -89,7 +92,7 @@ export class Inspector {
     this.#showList([])
     this.draw()
     // In one column it is far below the table.
-    if (matchMedia('(max-width: 60rem)').matches) byId('inspector-title').scrollIntoView()
+    if (!below && matchMedia('(max-width: 60rem)').matches) byId('inspector-title').scrollIntoView()
   }
 
   draw() {
@@ -107,9 +110,9 @@ export class Inspector {
       : `${limits.perTopic}, or ${size(limits.topicBytes)}`
     setText(
       byId('inspected'),
-      `${oneLine(selected, 200)}${selectsBelow ? ' and below' : ''}: ${count === 0 ? none : `the last ${count} (at most ${most}).`}${paused}`,
+      `${oneLine(selected, 200) || '(empty)'}${selectsBelow ? ' and below' : ''}: ${count === 0 ? none : `the last ${count} (at most ${most}).`}${paused}`,
     )
-    this.#showList(this.#records)
+    this.#showList(this.#listed())
     const [newest] = this.#records
     if (newest !== undefined && (this.#follow.checked || this.#shown === undefined))
       this.#show(newest)
@@ -135,25 +138,33 @@ export class Inspector {
       item.remove()
       this.#items.delete(number)
     }
-    // Newest first: what is new stands before what was there.
-    for (const record of [...records].reverse()) {
-      if (this.#items.has(record.number)) continue
-      const item = this.#makeItem(record)
+    // Newest first. What is in its place is not touched.
+    let place = this.#list.firstChild
+    for (const record of records) {
+      const item = this.#items.get(record.number) ?? this.#makeItem(record)
       this.#items.set(record.number, item)
-      this.#list.prepend(item)
+      if (item === place) place = place.nextSibling
+      else this.#list.insertBefore(item, place)
     }
+  }
+
+  /** The records of the list: the newest, and of older ones that are not in it yet so many at a time. */
+  #listed() {
+    let room = newItems
+    return this.#records.filter(({ number }) => this.#items.has(number) || room-- > 0)
   }
 
   #makeItem({ message, at, number }) {
     const { selected, selectsBelow } = this.#recorder
     const flags = flagsOf(message)
-    const tail = selectsBelow ? message.topic.slice(selected.length + 1) : ''
+    const isBelow = selectsBelow && message.topic !== selected
+    const tail = isBelow ? oneLine(message.topic.slice(selected.length + 1), 60) || '(empty)' : ''
     const button = make(
       'button',
       { type: 'button' },
       make('time', {}, exactTime(at)),
       ` QoS ${message.qos} · ${size(message.payloadLength)}${flags && ` · ${flags}`} `,
-      ...(tail === '' ? [] : [make('b', {}, `${oneLine(tail, 60)} `)]),
+      ...(tail === '' ? [] : [make('b', {}, `${tail} `)]),
       make('code', {}, preview(message.payload)),
     )
     return make('li', { dataset: { number: String(number) } }, button)
@@ -166,11 +177,11 @@ export class Inspector {
     this.#shown = record
     byId('message').hidden = false
     setFacts(byId('properties'), factsOf(record))
-    const { topic } = record.message
-    const before = this.#records.find(
-      ({ number, message }) => number < record.number && message.topic === topic,
+    const ofTopic = this.#recorder.history.of(record.message.topic)
+    this.#payload.show(
+      record,
+      ofTopic.find(({ number }) => number < record.number),
     )
-    this.#payload.show(record, before)
   }
 }
 

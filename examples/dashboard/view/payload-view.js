@@ -39,6 +39,8 @@ export class PayloadView {
   #schemas = new Map()
   #shown
   #before
+  /** A picture is being decoded. */
+  #isLoading = false
   /** The pointer is down on the payload: what it is on must not go. */
   #held = false
 
@@ -152,11 +154,17 @@ export class PayloadView {
       const problem = cutNote(bytes, limits.picture) || 'This is no PNG, JPEG, GIF or WebP.'
       return setText(byId('payload-note'), problem)
     }
+    // A large picture takes its time: one after the other.
+    if (this.#isLoading) return
+    this.#isLoading = true
+    const shown = this.#shown
     const src = URL.createObjectURL(new Blob([bytes], { type }))
     const image = make('img', { alt: `Payload, ${type}` })
     const done = (text) => {
       URL.revokeObjectURL(src)
+      this.#isLoading = false
       if (image.isConnected) setText(byId('payload-note'), text)
+      if (this.#shown !== shown) this.#draw()
     }
     image.addEventListener('load', () =>
       done(`${type}, ${image.naturalWidth} × ${image.naturalHeight}`),

@@ -3,9 +3,9 @@
  */
 import { MqttError } from 'mqwire'
 import { textOf } from '../connection.js'
-import { bytesIn, linesOf, typedBytes } from '../model/bytes.js'
+import { bytesIn, fieldOfBytes, linesOf, typedBytes } from '../model/bytes.js'
 import { isJson, jsonProblem, oneLine, preview } from '../model/payload.js'
-import { storedMessages } from '../model/stored.js'
+import { StoredMessages } from '../model/stored.js'
 import { byId, make, setText, timeOfDay } from './dom.js'
 import { fill, valuesOf } from './fields.js'
 
@@ -55,16 +55,40 @@ function fieldsOf({ topic, qos, retain, payload, properties }) {
     retain,
     contentType,
     responseTopic,
-    correlationData: correlationData === undefined ? '' : typedBytes(correlationData).text,
+    correlationData: correlationData === undefined ? '' : fieldOfBytes(correlationData),
     payloadFormatIndicator: properties.payloadFormatIndicator ?? '',
     messageExpiryInterval: properties.messageExpiryInterval ?? '',
     userProperties: linesOf(userProperties),
   }
 }
 
+/** Fields that are folded away. */
+const folded = [
+  'payloadFormatIndicator',
+  'messageExpiryInterval',
+  'responseTopic',
+  'correlationData',
+  'userProperties',
+]
+
+/** Fills the form with all of a message, unfolds what it has, and says what of it cannot be typed. */
+function fillWhole(form, message) {
+  fill(form, message)
+  const values = valuesOf(form)
+  if (values.encoding !== 'text' || folded.some((name) => values[name] !== ''))
+    form.elements.encoding.closest('details').open = true
+  const lost = Object.keys(message).filter(
+    (name) => name in values && String(values[name]) !== String(message[name]),
+  )
+  setText(
+    byId('save-note'),
+    lost.length === 0 ? '' : `It cannot be typed as it was: ${lost.join(', ')}.`,
+  )
+}
+
 /** Messages that were saved: to be chosen, and sent again. */
-function setUpSaved(form) {
-  const stored = storedMessages()
+function setUpSaved(form, filled) {
+  const stored = new StoredMessages()
   const list = byId('saved')
   const forget = byId('forget-message')
   const offer = (chosen = '') => {
@@ -77,19 +101,25 @@ function setUpSaved(form) {
   }
   list.addEventListener('change', () => {
     const chosen = stored.entries.find(({ title }) => title === list.value)
-    if (chosen !== undefined) fill(form, chosen)
+    if (chosen !== undefined) fillWhole(form, chosen)
+    filled()
     forget.disabled = chosen === undefined
   })
   byId('save-message').addEventListener('click', () => {
+    if (!form.reportValidity()) return
     const values = valuesOf(form)
-    const title = oneLine(`${values.topic} ${values.payload}`, 80)
-    if (!stored.save({ ...values, title }))
-      setText(byId('payload-problem'), 'A field is too long to be saved.')
-    else offer(title)
+    const { title, said } = stored.add(values, oneLine(`${values.topic} ${values.payload}`, 80))
+    setText(byId('save-note'), said)
+    offer(title)
   })
   forget.addEventListener('click', () => {
     stored.forget(list.value)
+    setText(byId('save-note'), 'Forgotten.')
     offer()
+  })
+  addEventListener('storage', () => {
+    stored.read()
+    offer(list.value)
   })
   offer()
 }
@@ -101,17 +131,17 @@ export function setUpPublish(connection, { topic: suggestion }) {
   const cancel = byId('cancel')
   const waiting = new Set()
   topic.value = suggestion
-  setUpSaved(form)
   const check = () =>
     setText(
       byId('payload-problem'),
       encoding.value === 'text' ? problemOf(contentType.value, payload.value) : '',
     )
+  setUpSaved(form, check)
   for (const field of [payload, contentType, encoding]) field.addEventListener('input', check)
   payload.addEventListener('keydown', (event) => {
     if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return
     event.preventDefault()
-    form.requestSubmit()
+    if (!event.repeat) form.requestSubmit()
   })
   keep.addEventListener('change', () => {
     byId('keep-note').hidden = !keep.checked
@@ -129,7 +159,11 @@ export function setUpPublish(connection, { topic: suggestion }) {
       { className: 'waiting' },
       make('time', {}, timeOfDay(Date.now())),
       ` ${oneLine(values.topic, 60)}: `,
-      make('span', {}, 'under way'),
+      make(
+        'span',
+        {},
+        connection.view.state === 'connected' ? 'under way' : 'waits for the connection',
+      ),
     )
     const list = byId('receipts')
     list.prepend(item)
@@ -159,7 +193,9 @@ export function setUpPublish(connection, { topic: suggestion }) {
       const receipt = await (values.keep
         ? deliver(connection, values.topic, bytes, values, said)
         : connection.publish(values.topic, bytes, values))
-      return receiptText(receipt, values.qos, performance.now() - start)
+      const text = receiptText(receipt, values.qos, performance.now() - start)
+      const isLost = !connection.hasProperties && values.contentType !== ''
+      return isLost ? `${text}; MQTT 3.1.1 has no content type` : text
     })
   })
   byId('request').addEventListener('click', () => {
@@ -177,7 +213,7 @@ export function setUpPublish(connection, { topic: suggestion }) {
       topic.value = name
     },
     again(message) {
-      fill(form, fieldsOf(message))
+      fillWhole(form, fieldsOf(message))
       check()
       payload.focus()
     },

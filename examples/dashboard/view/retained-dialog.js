@@ -13,6 +13,8 @@ export function setUpRetained(connection, { suggested }) {
   const dialog = byId('retained')
   const { filter } = byId('retained-form').elements
   const remove = byId('retained-remove')
+  /** The filter that the dialog was opened with: a field cannot hold every topic. */
+  let given
   /** Ends what goes on. */
   let abort = new AbortController()
   let found = []
@@ -41,7 +43,8 @@ export function setUpRetained(connection, { suggested }) {
   }
   const look = async (signal) => {
     show('Looking …')
-    const topics = await connection.retainedIn(filter.value, signal)
+    const wanted = (given ?? filter.value).replace(/^\$share\/[^/]*\//, '')
+    const topics = await connection.retainedIn(wanted, signal)
     if (signal.aborted) return
     const count = topics.length === 1 ? '1 message is' : `${short(topics.length)} messages are`
     show(`${count} retained there.`, topics)
@@ -50,18 +53,28 @@ export function setUpRetained(connection, { suggested }) {
     const topics = found
     show('Removing …')
     let count = 0
+    let refused
     for (const topic of topics) {
-      await connection.removeRetained(topic, signal)
+      try {
+        await connection.removeRetained(topic, signal)
+      } catch (error) {
+        if (signal.aborted || error.code !== 'ERR_PUBLISH_REFUSED') throw error
+        refused ??= `${oneLine(topic)}: ${textOf(error)}`
+      }
       count += 1
-      setText(byId('retained-note'), `${short(count)} of ${short(topics.length)} removed …`)
+      setText(byId('retained-note'), `${short(count)} of ${short(topics.length)} …`)
     }
     // Some brokers answer a refused publish as if they had taken it.
     await look(signal)
+    if (refused !== undefined)
+      setText(byId('retained-note'), `${byId('retained-note').textContent} ${refused}`)
+    byId('retained-close').focus()
   }
 
   byId('open-retained').addEventListener('click', () => {
     const { filter: text, looks } = suggested()
     filter.value = text
+    given = text
     show('')
     dialog.showModal()
     if (looks) instead(look)
@@ -72,7 +85,10 @@ export function setUpRetained(connection, { suggested }) {
   })
   remove.addEventListener('click', () => instead(removeAll))
   // What was found is of another filter.
-  filter.addEventListener('input', () => instead(() => show('')))
+  filter.addEventListener('input', () => {
+    given = undefined
+    instead(() => show(''))
+  })
   byId('retained-close').addEventListener('click', () => dialog.close())
   dialog.addEventListener('close', () => abort.abort())
 }
