@@ -235,10 +235,8 @@ export class Device {
       this.heldBack += 1
       return
     }
-    this.latest = {
-      topic,
-      payload: typeof payload === 'string' ? payload.slice(0, mostShown) : payload,
-    }
+    const text = typeof payload === 'string' ? payload : `${payload.length} bytes`
+    this.latest = { topic, text: text.slice(0, mostShown) }
     const number = stream.next()
     if (qos === 0 && !isMarked) {
       if (client.post(topic, payload)) return

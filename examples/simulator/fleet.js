@@ -59,10 +59,10 @@ export class Fleet {
   date
   /** Templates: user name, password and client identifier of the devices; `consumer` has user name and password of its own, where they differ. */
   credentials = {}
-  /** What the devices do, where they are those of a scenario: `{ name, devices, filters }`; see `scenarioOf`. */
+  /** What the devices do, where they are those of a scenario: `{ name, seed, prefix, devices, filters }`; see `scenarioOf`. */
   scenario
   failures = new Failures()
-  /** The latest run: when it began and ended (milliseconds since 1970), and what was done to it, with the milliseconds until all were back. */
+  /** What the figures are of: when it began and ended (milliseconds since 1970), and what was done to it, with the milliseconds until all were back. */
   run = { began: undefined, ended: undefined, faults: [] }
   /** Whether messages carry a mark, by which they are known whatever their topics and payloads are. */
   isMarked = false
@@ -109,10 +109,12 @@ export class Fleet {
   async start(settings = {}, scenario = undefined) {
     if (this.state !== 'stopped') return
     this.state = 'running'
-    if (scenario !== undefined || this.scenario !== undefined) this.#renew()
+    const isOther = scenario !== undefined || this.scenario !== undefined
     this.scenario = scenario
+    if (isOther) this.#renew()
     this.failures.clear()
-    this.run = { began: this.date(), ended: undefined, faults: [] }
+    if (isOther || this.run.began === undefined) this.run = { began: this.date(), faults: [] }
+    this.run.ended = undefined
     this.set(settings)
     this.#address()
     this.journal.announce(

@@ -81,6 +81,8 @@ export function scenarioOf(text, options) {
   const description = parseDescription(value)
   return {
     name: description.name,
+    seed: options.seed,
+    prefix: options.prefix,
     devices: devicesOf(description, options, options.devices),
     filters: filtersOf(value, options.prefix),
   }
