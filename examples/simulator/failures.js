@@ -70,9 +70,10 @@ export class Failures {
 function explained({ code, message, reasonCode, reasonName, reasonString }) {
   const number = `0x${reasonCode?.toString(16).padStart(2, '0')}`
   const reason = reasonCode === undefined ? code : `${reasonName} (${code}, reason code ${number})`
+  const isNews = reasonString && reasonString.toLowerCase() !== reasonName?.toLowerCase()
   const parts = [
     `${reason}.`,
-    reasonString ? `The broker says: “${reasonString.slice(0, 300)}”.` : '',
+    isNews ? `The broker says: “${reasonString.slice(0, 300)}”.` : '',
     advice[reasonCode] ?? adviceByCode[code] ?? message,
   ]
   return parts.filter((part) => part !== '').join(' ')

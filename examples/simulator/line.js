@@ -68,6 +68,7 @@ export class Line {
     const isLast = [...this.devices].every((other) => other === device || other.isStopping)
     if (isLast) {
       this.isLeaving = true
+      if (this.#fleet.state === 'running') this.#fleet.failures.delete(this.client)
       await this.client.drain({ timeout: stopWithin })
     } else await this.#settled(device)
     this.devices.delete(device)

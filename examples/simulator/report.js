@@ -12,7 +12,7 @@ const escaped = (text) => String(text).replaceAll(/[&<>"']/g, (character) => ent
 
 const style = `:root{color-scheme:light dark}body{max-width:60rem;margin:2rem auto;padding:0 1rem;font:1rem/1.5 system-ui,sans-serif}
 table{border-collapse:collapse;width:100%}th,td{padding:.2rem .8rem .2rem 0;border-bottom:1px solid #8886;text-align:left;vertical-align:top;overflow-wrap:anywhere}
-th{font-weight:400;white-space:nowrap;width:1%}h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}pre{white-space:pre-wrap;overflow-wrap:anywhere}.verdict{font-size:1.15rem;font-weight:600}`
+th{font-weight:600}td:first-child{white-space:nowrap;width:11rem}h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}pre{white-space:pre-wrap;overflow-wrap:anywhere}.verdict{font-size:1.15rem;font-weight:600}`
 
 /** The ledger in one sentence. */
 export function verdictOf({ sent, acknowledged, arrived, lost, twice, awaited }, isOver) {
@@ -36,8 +36,9 @@ const seconds = (milliseconds) => `${fine.format(milliseconds / 1000)} s`
 
 function tableOf(rows, head) {
   const line = (cells, tag) =>
-    `<tr>${cells.map((cell, at) => `<${at === 0 ? 'th' : tag}>${escaped(cell)}</${at === 0 ? 'th' : tag}>`).join('')}</tr>`
-  return `<table>${head === undefined ? '' : line(head, 'th')}${rows.map((cells) => line(cells, 'td')).join('')}</table>`
+    `<tr>${cells.map((cell) => `<${tag}>${escaped(cell)}</${tag}>`).join('')}</tr>`
+  const first = head === undefined ? '' : line(head, 'th')
+  return `<table>${first}${rows.map((cells) => line(cells, 'td')).join('')}</table>`
 }
 
 /**

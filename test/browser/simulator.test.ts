@@ -37,7 +37,8 @@ withChromium(() => {
         logins.set(clientId, username)
         const own = /^dev-(\w+)$/.exec(username)?.[1]
         const expected = username === 'ann' ? 'canary' : `canary-${own}`
-        return decoder.decode(password) === expected ? true : 0x86
+        if (decoder.decode(password) === expected) return true
+        return { reasonCode: 0x86, properties: { reasonString: 'ask <b>Bob</b>' } }
       },
     })
     const { urls } = await broker.serve({ tcp: 0, ws: 0 })
@@ -306,7 +307,7 @@ withChromium(() => {
       await sight.apply({ devices: 2, username: 'ann', password: 'wrong' })
       await sight.says('#failure', 'ERR_CONNECT_REFUSED, reason code 0x86')
       expect(await alert.textContent()).toMatch(
-        /^The consumer.*Bad User Name or Password.*Check user/i,
+        /^The consumer.*Bad User Name or Password.*“ask <b>Bob<\/b>”. Check user/i,
       )
       await sight.until("simulator.fleet.state === 'stopped'")
       const own = { username: 'dev-{device}', password: 'canary-{device}' }
