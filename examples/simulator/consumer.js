@@ -47,7 +47,8 @@ export class Consumer {
     )
     this.#client.on('connecterror', ({ error }) => {
       this.lastError = error
-      failures.add(this, 'consumer', error)
+      // The broker in the page is away only where a fault takes it.
+      if (!broker.isInMemory) failures.add(this, 'consumer', error)
       journal.note(`the consumer has no connection: ${error.code}`)
     })
     // What is retained was counted when it was published.

@@ -11,11 +11,11 @@ import { Faults, faults, takeOver } from './faults.js'
 import { FiguresView, write } from './figures.js'
 import { Fleet } from './fleet.js'
 import { Grid, signs } from './grid.js'
+import { setUpLinks } from './link-form.js'
 import { payloadKinds } from './payload.js'
 import { reportOf } from './report.js'
 import { save } from './saving.js'
 import { ScenarioForm } from './scenario-form.js'
-import { fill, linkTo, valuesOf } from './sharing.js'
 import { setUpTemplates } from './template-form.js'
 
 const shownEntries = 60
@@ -384,54 +384,6 @@ function showMode(mode, isInMemory) {
   }
 }
 
-/** What a link says goes into the form; nothing is started. */
-async function readLink(fields, scenarios) {
-  if (location.hash.length <= 1) return
-  const say = (text, isBad = true) => {
-    byId('link-about').className = isBad ? 'note bad' : 'note'
-    write(byId('link-about'), text)
-  }
-  if (fields.what.disabled) return say('The link was not read: stop the fleet before.')
-  try {
-    const wrong = fill(fields, await valuesOf(location.hash), (text) => {
-      scenarios.own = text
-    })
-    if (wrong.length === 0)
-      say('The settings are those of the link. Nothing has been started.', false)
-    else
-      say(
-        `The link has something else than the form takes, which was left out: ${wrong.join(', ')}.`,
-      )
-  } catch (error) {
-    say(`The link is broken: ${error.message}. The settings are the usual ones.`)
-  }
-}
-
-async function copyLink(fields, scenarios) {
-  const about = byId('link-about')
-  about.className = 'note'
-  try {
-    const link = await linkTo(location.href, fields, scenarios.own)
-    byId('link-label').hidden = false
-    byId('link').value = link
-    byId('link').select()
-    const isCopied = await navigator.clipboard.writeText(link).then(
-      () => true,
-      () => false,
-    )
-    write(
-      about,
-      `${isCopied ? 'Copied. ' : ''}The link has these settings, and no user name and no password.`,
-    )
-  } catch (error) {
-    about.className = 'note bad'
-    write(
-      about,
-      `There is no link for these settings: ${error.message}. “Save it” saves the description.`,
-    )
-  }
-}
-
 function begin() {
   const { broker, problem } = chosenBroker()
   byId('settings').elements.payload.append(
@@ -472,10 +424,13 @@ function begin() {
     Math.min(mostDevices, broker.mostLinks),
   )
   if (!broker.isInMemory) forWebSockets(fields)
-  byId('copy-link').addEventListener('click', () => copyLink(fields, scenarios))
-  addEventListener('hashchange', () => readLink(fields, scenarios))
+  setUpLinks(fields, scenarios, {
+    button: byId('copy-link'),
+    box: byId('link-label'),
+    link: byId('link'),
+    about: byId('link-about'),
+  })
   new Page(broker, scenarios)
-  readLink(fields, scenarios)
 }
 
 begin()

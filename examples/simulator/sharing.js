@@ -70,7 +70,7 @@ export async function linkTo(address, fields, own) {
   return `${url.origin}${url.pathname}${url.search}${await hashOf(values)}`
 }
 
-/** What may be in the address of a broker and is nobody else's business: user name, password, and tokens behind the ?. */
+// An address may have user name and password, and tokens behind the ?.
 function withoutSecrets(address) {
   const url = new URL(address)
   Object.assign(url, { username: '', password: '', search: '', hash: '' })

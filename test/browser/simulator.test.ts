@@ -247,6 +247,7 @@ withChromium(() => {
       await sight.choose('own', JSON.stringify(small))
       await sight.press('Format')
       await sight.page.getByLabel('Seed', { exact: true }).fill('9')
+      await sight.page.locator('[name=devices]').fill('2')
       const { search, hash } = await sharedLink(sight)
       const next = await open({ query: `${search}${hash}` })
       await next.says('#link-about', 'Nothing has been started')
@@ -256,7 +257,7 @@ withChromium(() => {
       expect(await field.inputValue()).toContain('\n      "state": { "on": false },\n')
       expect(await next.page.getByLabel('Seed', { exact: true }).inputValue()).toBe('9')
       await next.press('Start')
-      expect(await next.allConnected(3)).toMatchObject({ devices: 3 })
+      await next.allConnected(2)
       expect(await next.stop()).toMatchObject({ lost: 0, twice: 0, open: 0 })
       for (const broken of [hash.slice(0, -9), '#s=%%%', '#other']) {
         const page = await open({ query: broken })
