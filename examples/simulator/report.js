@@ -86,7 +86,8 @@ export function reportOf({
     back === undefined ? 'not all' : `all after ${seconds(back)}`,
   ])
   const events = entries
-    .toReversed()
+    .filter(({ at }) => at >= run.began)
+    .reverse()
     .map(({ at, text, count }) => [
       time(at),
       count > 1 ? `${text} (${whole.format(count)} times)` : text,
