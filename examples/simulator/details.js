@@ -19,7 +19,8 @@ const lines = {
   Connections: ({ connects }) => whole.format(connects),
   'Attempts to return': ({ attempts }) => whole.format(attempts),
   'Last error': ({ lastError }) => lastError ?? 'none',
-  'Commands taken, refused': ({ commands }) => `${commands.taken}, ${commands.refused}`,
+  'Commands taken, refused': ({ plan, commands }) =>
+    plan === undefined ? '–' : `${commands.taken}, ${commands.refused}`,
   'Session kept': ({ negotiated }) =>
     negotiated === undefined ? '–' : negotiated.sessionPresent ? 'yes' : 'no',
   'Keep-alive': ({ negotiated }) => (negotiated === undefined ? '–' : `${negotiated.keepAlive} s`),

@@ -41,6 +41,8 @@ export class Line {
       {
         ...fleet.credentialsOf(known),
         clientId,
+        // What comes is commands, which are short.
+        ...(plan !== undefined && { maximumPacketSize: 65_536 }),
         ...(plan?.will && { will: willOf(plan) }),
         keepAlive: 3,
         pingTimeout: 2500,
