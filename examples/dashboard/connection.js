@@ -73,8 +73,6 @@ export class Connection {
       // Not only a lost connection is made good, the first one is waited for too.
       firstConnect: 'wait',
       reconnect: { backoff: exponential({ min: 500, max: 10_000 }) },
-      // Some brokers, aedes among them, send more at a time than they were asked to, which ends a connection; what is held stays bounded by bytes.
-      receiveMaximum: 65_535,
     })
     // Made before the client has connected: it is sent as soon as it can be.
     const subscription = client.subscription(filtersIn(filter, qos), { buffer: 4096 })
@@ -268,8 +266,12 @@ function connectOptionsOf(settings) {
       will: { topic: willTo, payload: willText, qos: willQoS, retain: willRetain },
     }),
     protocolVersion: protocolVersion === 'auto' ? 'auto' : Number(protocolVersion ?? 5),
-    // Nothing is to be kept for a page that is gone, unless that is asked for. 3.1.1 has no such interval.
-    ...(protocolVersion !== '4' && { sessionExpiryInterval: sessionExpiryInterval ?? 0 }),
+    ...(protocolVersion !== '4' && {
+      // Nothing is to be kept for a page that is gone, unless that is asked for.
+      sessionExpiryInterval: sessionExpiryInterval ?? 0,
+      // Some brokers, aedes among them, send more at a time than they were asked to, which ends a connection; what is held stays bounded by bytes.
+      receiveMaximum: 65_535,
+    }),
   }
 }
 

@@ -24,11 +24,11 @@ export class Consumer {
 
   /** Connects and subscribes; fulfils when the broker granted that. */
   async start() {
-    const { makeClient, broker, prefix, clock, journal, credentials, filter } = this.#fleet
+    const { makeClient, broker, prefix, clock, journal, failures, filter } = this.#fleet
     this.#client = makeClient(
       { url: broker.url, transport: (_endpoint, options) => broker.dial(consumerId, options) },
       {
-        ...credentials,
+        ...this.#fleet.consumerCredentials(),
         clientId: `${prefix}-consumer`,
         firstConnect: 'wait',
         receiveMaximum: 65_535,
@@ -39,6 +39,7 @@ export class Consumer {
     this.#client.on('state', ({ state }) => {
       this.state = state
       this.since = state === 'connected' ? clock.now() : undefined
+      if (state === 'connected') failures.delete(this)
     })
     this.#client.on(
       'disconnect',
@@ -46,9 +47,12 @@ export class Consumer {
     )
     this.#client.on('connecterror', ({ error }) => {
       this.lastError = error
+      // The broker in the page is away only where a fault takes it.
+      if (!broker.isInMemory) failures.add(this, 'consumer', error)
       journal.note(`the consumer has no connection: ${error.code}`)
     })
-    const options = { qos: 2, buffer: 65_536, bufferBytes: 64 * 1024 * 1024 }
+    // What is retained was counted when it was published.
+    const options = { qos: 2, retainHandling: 2, buffer: 65_536, bufferBytes: 64 * 1024 * 1024 }
     const reports = reportOf(prefix)
     const isUsual = filter === reports.topic.filter()
     // What is no report may have a mark.

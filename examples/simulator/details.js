@@ -10,6 +10,8 @@ const lines = {
   'Client id': ({ clientId }) => clientId,
   'Shares its connection': ({ sharing }) =>
     sharing === 0 ? 'no' : `with ${whole.format(sharing)} others`,
+  'Latest topic': ({ latest }) => latest?.topic ?? 'none',
+  'Latest payload': ({ latest }) => latest?.text ?? 'none',
   Sent: ({ sent }) => whole.format(sent),
   Acknowledged: ({ acknowledged }) => whole.format(acknowledged),
   Arrived: ({ arrived }) => whole.format(arrived),
@@ -17,6 +19,8 @@ const lines = {
   Connections: ({ connects }) => whole.format(connects),
   'Attempts to return': ({ attempts }) => whole.format(attempts),
   'Last error': ({ lastError }) => lastError ?? 'none',
+  'Commands taken, refused': ({ plan, commands }) =>
+    plan === undefined ? '–' : `${commands.taken}, ${commands.refused}`,
   'Session kept': ({ negotiated }) =>
     negotiated === undefined ? '–' : negotiated.sessionPresent ? 'yes' : 'no',
   'Keep-alive': ({ negotiated }) => (negotiated === undefined ? '–' : `${negotiated.keepAlive} s`),
@@ -41,11 +45,10 @@ export class DetailsView {
   }
 
   /** Shows this device, undefined for none. */
-  open(index) {
-    this.index = index
-    this.#parts.panel.hidden = index === undefined
-    if (index === undefined) return
-    write(this.#parts.title, `Device ${index + 1}`)
+  open(device) {
+    this.index = device?.index
+    this.#parts.panel.hidden = device === undefined
+    if (device !== undefined) write(this.#parts.title, device.title)
   }
 
   /** `most` is how many devices may run now. */

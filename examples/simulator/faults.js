@@ -150,7 +150,12 @@ export async function takeOver(fleet, device) {
   const { broker, makeClient } = fleet
   const intruder = makeClient(
     { url: broker.url, transport: (_endpoint, options) => broker.dial('intruder', options) },
-    { ...fleet.credentials, clientId: device.clientId, cleanStart: false, reconnect: false },
+    {
+      ...fleet.credentialsOf(device.known),
+      clientId: device.clientId,
+      cleanStart: false,
+      reconnect: false,
+    },
   )
   try {
     await intruder.connect()

@@ -7,9 +7,10 @@
 import { Histogram } from '../demo/stats.js'
 import { Consumer } from './consumer.js'
 import { Device } from './device.js'
+import { Failures } from './failures.js'
 import { Journal } from './journal.js'
 import { Line } from './line.js'
-import { compile, filterOf, standardPayload, standardTopic } from './template.js'
+import { compile, filledIn, filterOf, standardPayload, standardTopic } from './template.js'
 
 /** Milliseconds between two rounds over the devices. */
 const tick = 50
@@ -19,6 +20,10 @@ const patience = 10_000
 const lookEvery = 1000
 /** Milliseconds for the last messages to arrive, when the fleet stops. */
 const stopWithin = 5000
+/** Milliseconds after the last device was started; then a scenario begins without those that have not connected. */
+const gatherWithin = 10_000
+/** Faults of one run that are remembered. */
+const mostFaults = 200
 
 /**
  * What can be set, with defaults: devices, messages per second of each, their QoS and payload, and how many devices start in a second; templates, of which
@@ -52,11 +57,16 @@ export class Fleet {
   prefix
   /** Milliseconds since 1970. */
   date
-  /** User name and password of all clients. */
+  /** Templates: user name, password and client identifier of the devices; `consumer` has user name and password of its own, where they differ. */
   credentials = {}
+  /** What the devices do, where they are those of a scenario: `{ name, seed, prefix, devices, filters }`; see `scenarioOf`. */
+  scenario
+  failures = new Failures()
+  /** What the figures are of: when it began and ended (milliseconds since 1970), and what was done to it, with the milliseconds until all were back. */
+  run = { began: undefined, ended: undefined, faults: [] }
   /** Whether messages carry a mark, by which they are known whatever their topics and payloads are. */
   isMarked = false
-  /** What makes the topic and the payload of a message, and where all of them come. */
+  /** What makes the topic and the payload of a message, and the filter (or filters) on which all of them come. */
   topicOf
   payloadOf
   filter
@@ -64,6 +74,8 @@ export class Fleet {
   #lines = new Map()
   /** Called with the index of a device whose state changed. */
   changed = () => undefined
+  /** Called when other devices take the place of all that were there. */
+  renewed = () => undefined
   #recent = new Histogram()
   #cancel
   #target = 0
@@ -75,6 +87,11 @@ export class Fleet {
   #quietUntil = 0
   #lookedAt = 0
   #stopping
+  #name
+  #runs = 0
+  // Times when the latest device was made, and when the scenario began.
+  #addedAt = 0
+  #scenarioBegan
 
   /** `makeClient(endpoint, options)` makes a client; `clock` has `now()` and `setTimer(callback, delay)`; `name` tells this run from others. */
   constructor({ makeClient, broker, clock, random = Math.random, date = Date.now, name }) {
@@ -82,24 +99,34 @@ export class Fleet {
     this.broker = broker
     this.clock = clock
     this.random = random
-    this.prefix = `simulator/${name}`
+    this.#name = `simulator/${name}`
+    this.prefix = this.#name
     this.date = date
     this.journal = new Journal(date)
   }
 
-  /** Connects the consumer, then starts the devices, so many in a second. */
-  async start(settings = {}) {
+  /** Connects the consumer, then starts the devices, so many in a second: those of the scenario, where one is given. */
+  async start(settings = {}, scenario = undefined) {
     if (this.state !== 'stopped') return
     this.state = 'running'
+    const isOther = scenario !== undefined || this.scenario !== undefined
+    this.scenario = scenario
+    if (isOther) this.#renew()
+    this.failures.clear()
+    if (isOther || this.run.began === undefined) this.run = { began: this.date(), faults: [] }
+    this.run.ended = undefined
     this.set(settings)
     this.#address()
-    this.journal.announce('fleet started')
+    this.journal.announce(
+      scenario === undefined ? 'fleet started' : `scenario ${scenario.name} started`,
+    )
     try {
       await this.consumer.start()
     } catch (error) {
       // Stopped before it began, or refused by the broker.
       const reason = error.reasonName === undefined ? '' : `, ${error.reasonName}`
       this.journal.note(`the consumer could not start: ${error.code ?? error.name}${reason}`)
+      if (this.state === 'running') this.failures.add(this.consumer, 'consumer', error)
       await this.stop()
       return
     }
@@ -115,6 +142,7 @@ export class Fleet {
     if (topic !== undefined && this.topicOf === undefined) this.settings.topic = topic
     this.payloadOf = compile(this.settings.template)
     this.isMarked ||= this.settings.payload === 'template'
+    if (this.scenario !== undefined) this.settings.devices = this.scenario.devices.length
     this.#target = this.settings.devices
   }
 
@@ -137,7 +165,9 @@ export class Fleet {
     // Nothing can come any more.
     for (const stream of this.#streams(1, 2)) stream.giveUp(Number.POSITIVE_INFINITY)
     this.state = 'stopped'
+    this.run.ended = this.date()
     this.topicOf = undefined
+    this.credentials = {}
     const { lost, twice } = this.figures()
     this.journal.announce(`fleet stopped: ${lost} lost at QoS 1 and 2, ${twice} twice at QoS 2`)
   }
@@ -161,6 +191,8 @@ export class Fleet {
   disturb(text, lasts = 0) {
     this.journal.announce(text)
     const now = this.clock.now()
+    if (this.run.faults.length < mostFaults)
+      this.run.faults.push({ text, at: this.date(), since: now, back: undefined })
     this.#disturbedAt ??= now
     this.#quietUntil = Math.max(this.#quietUntil, now + Math.max(lasts, 2 * tick))
   }
@@ -211,21 +243,47 @@ export class Fleet {
 
   /** The client id of a device: where connections are fewer than devices, several have the same. */
   clientIdOf(index) {
-    return `${this.prefix}-${index % this.broker.mostLinks}`
+    const number = index % this.broker.mostLinks
+    const { clientId } = this.credentials
+    return clientId === undefined
+      ? `${this.prefix}-${number}`
+      : filledIn(clientId, { device: number + 1 })
   }
 
-  /** The line with this client id; undefined while the one before is on its way out. */
-  lineFor(clientId) {
+  /** User name and password of a device, or of who has its identifier. */
+  credentialsOf(known, { username, password } = this.credentials) {
+    const given = Object.entries({ username, password }).filter(([, text]) => text !== undefined)
+    return Object.fromEntries(given.map(([name, text]) => [name, filledIn(text, known)]))
+  }
+
+  consumerCredentials() {
+    const known = { device: 'consumer', id: `${this.prefix}-consumer` }
+    return this.credentialsOf(known, this.credentials.consumer)
+  }
+
+  /** Milliseconds since the scenario began, which it does when all devices are there. */
+  get scenarioTime() {
+    return this.#scenarioBegan === undefined ? 0 : this.clock.now() - this.#scenarioBegan
+  }
+
+  /** The line of this device; undefined while the one before is on its way out. */
+  lineFor(device) {
+    const { clientId } = device
     const line = this.#lines.get(clientId)
     if (line !== undefined && !line.isLeaving) return line
     if (line !== undefined && line.client.state !== 'closed') return undefined
-    const fresh = new Line(this, clientId)
+    const fresh = new Line(this, device)
     this.#lines.set(clientId, fresh)
     return fresh
   }
 
   // Where messages go, until the fleet stops.
   #address() {
+    if (this.scenario !== undefined) {
+      this.filter = this.scenario.filters
+      this.isMarked = true
+      return
+    }
     const { topic } = this.settings
     this.topicOf = compile(topic)
     this.filter = filterOf(topic, this.prefix)
@@ -235,10 +293,33 @@ export class Fleet {
   #round() {
     const now = this.clock.now()
     this.#ramp(now)
+    this.#gather(now)
     for (const device of this.devices) device.run(now)
     this.#lookForLost(now)
     this.#lookForRecovery(now)
     this.#cancel = this.clock.setTimer(() => this.#round(), tick)
+  }
+
+  // Another scenario, or none: nothing of the run before is counted any more, should it come late.
+  #renew() {
+    this.#runs += 1
+    this.prefix = `${this.#name}-${this.#runs}`
+    this.devices = []
+    this.#lines.clear()
+    this.latency.reset()
+    this.#recent.reset()
+    this.#scenarioBegan = undefined
+    this.renewed()
+  }
+
+  #gather(now) {
+    if (this.scenario === undefined || this.#scenarioBegan !== undefined) return
+    const { devices } = this
+    if (devices.length < this.#target) return
+    const isThere = ({ connects, isHalted, isEnded }) => connects > 0 || isHalted || isEnded
+    if (now - this.#addedAt < gatherWithin && !devices.every(isThere)) return
+    this.#scenarioBegan = now
+    this.journal.announce('the scenario begins')
   }
 
   // Starts devices up to the number that is wanted, or stops those that are too many.
@@ -261,6 +342,7 @@ export class Fleet {
   #add(index) {
     const device = new Device(this, index)
     this.devices[index] = device
+    this.#addedAt = this.clock.now()
     this.changed(index)
     return device
   }
@@ -295,12 +377,15 @@ export class Fleet {
     if (this.#disturbedAt === undefined || now < this.#quietUntil) return
     const waiting =
       this.consumer.state !== 'connected' ||
-      this.devices.some(({ isRunning, state }) => isRunning && state !== 'connected')
+      this.devices.some(
+        ({ isRunning, isOffline, state }) => isRunning && !isOffline && state !== 'connected',
+      )
     if (waiting) return
     this.journal.announce(
       `all connected, ${((now - this.#disturbedAt) / 1000).toFixed(1)} s after the fault`,
     )
     this.#disturbedAt = undefined
+    for (const fault of this.run.faults) fault.back ??= now - fault.since
   }
 
   // Waits until everything that was acknowledged has arrived.

@@ -30,6 +30,7 @@ export class Grid {
   #shown = []
   #changed = new Set()
   #chosen
+  #isNamed = false
   #tabStop = 0
 
   /** `choose(index)` is called for the device that the reader wants to see. */
@@ -50,11 +51,24 @@ export class Grid {
 
   draw(devices) {
     for (const index of this.#changed) {
+      if (devices[index] === undefined) continue
       while (this.#cells.length <= index) this.#add()
       const state = cellState(devices[index])
-      if (this.#shown[index] !== state) this.#show(index, state)
+      if (this.#shown[index] !== state) this.#show(index, state, devices[index].title)
     }
     this.#changed.clear()
+  }
+
+  /** Begins again with no device; with `isNamed`, cells show the names of those to come. */
+  clear(isNamed) {
+    this.#isNamed = isNamed
+    this.#element.classList.toggle('named', isNamed)
+    this.#element.replaceChildren()
+    this.#cells = []
+    this.#shown = []
+    this.#changed.clear()
+    this.#chosen = undefined
+    this.#tabStop = 0
   }
 
   /** Marks the chosen device; undefined for none. */
@@ -78,13 +92,13 @@ export class Grid {
     this.#element.append(cell)
   }
 
-  #show(index, state) {
+  #show(index, state, title) {
     const [sign, words] = signs[state]
     const cell = this.#cells[index]
     this.#shown[index] = state
     cell.dataset.state = state
-    cell.textContent = sign
-    cell.setAttribute('aria-label', `Device ${index + 1}, ${words}`)
+    cell.textContent = this.#isNamed ? `${sign} ${title}` : sign
+    cell.setAttribute('aria-label', `${title}, ${words}`)
   }
 
   #indexOf(target) {

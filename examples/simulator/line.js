@@ -26,14 +26,24 @@ export class Line {
   isLeaving = false
   #fleet
 
-  constructor(fleet, clientId) {
+  /** `device` is the first of its devices. */
+  constructor(fleet, { clientId, plan, known }) {
     this.#fleet = fleet
-    const { makeClient, broker, random, credentials } = fleet
+    const { makeClient, broker, random } = fleet
     this.client = makeClient(
-      { url: broker.url, transport: (_endpoint, options) => broker.dial(clientId, options) },
       {
-        ...credentials,
+        url: broker.url,
+        transport: async (_endpoint, options) => {
+          if (this.#isOffline) throw noNetwork()
+          return broker.dial(clientId, options)
+        },
+      },
+      {
+        ...fleet.credentialsOf(known),
         clientId,
+        // What comes is commands, which are short.
+        ...(plan !== undefined && { maximumPacketSize: 65_536 }),
+        ...(plan?.will && { will: willOf(plan) }),
         keepAlive: 3,
         pingTimeout: 2500,
         firstConnect: 'wait',
@@ -50,6 +60,7 @@ export class Line {
 
   join(device) {
     this.devices.add(device)
+    if (device.plan?.commands.size > 0) this.#listen(device)
     if (this.client.state === 'connected') device.connected(this.negotiated)
     device.entered(this, this.client.state)
   }
@@ -59,10 +70,24 @@ export class Line {
     const isLast = [...this.devices].every((other) => other === device || other.isStopping)
     if (isLast) {
       this.isLeaving = true
+      if (this.#fleet.state === 'running') this.#fleet.failures.delete(this.client)
       await this.client.drain({ timeout: stopWithin })
     } else await this.#settled(device)
     this.devices.delete(device)
     if (!isLast) device.entered(this, 'closed')
+  }
+
+  get #isOffline() {
+    return [...this.devices].some((device) => device.isOffline)
+  }
+
+  // What others ask of a device. It is subscribed again after each reconnect.
+  #listen(device) {
+    const topics = [...device.plan.commands.keys()]
+    const take = (message) => device.command(message)
+    this.client.listen(topics, take, { qos: 1, buffer: 100 }).catch((error) => {
+      if (!this.isLeaving) this.#fail(error, 'commands cannot be read')
+    })
   }
 
   #watch() {
@@ -74,10 +99,16 @@ export class Line {
     client.on('state', ({ state }) => each((device) => device.entered(this, state)))
     client.on('connect', ({ negotiated }) => {
       this.negotiated = negotiated
+      this.#fleet.failures.delete(client)
       each((device) => device.connected(negotiated))
     })
     client.on('reconnecting', () => each((device) => device.tries()))
-    client.on('connecterror', ({ error }) => this.#fail(error, 'no connection'))
+    client.on('connecterror', ({ error }) => {
+      if (this.#isOffline) return
+      this.#fail(error, 'no connection')
+      // A device that was there before comes back by itself.
+      if (this.negotiated === undefined) this.#fleet.failures.add(client, 'device', error)
+    })
     client.on('disconnect', ({ error }) => error && this.#fail(error, 'connection lost'))
     // What became of each publish stands in the ledger; without a listener the console would say it, too.
     client.on('drop', () => undefined)
@@ -92,6 +123,7 @@ export class Line {
       this.isLeaving = true
       each((device) => device.ended(this))
       this.#fail(error, 'device ended')
+      this.#fleet.failures.add(client, 'device', error)
     })
   }
 
@@ -108,3 +140,8 @@ export class Line {
       await new Promise((resolve) => clock.setTimer(resolve, look))
   }
 }
+
+const willOf = ({ will: { topic, payload, qos, retain } }) => ({ topic, payload, qos, retain })
+
+const noNetwork = () =>
+  Object.assign(new Error('The scenario keeps the device off the network'), { code: 'ENETDOWN' })

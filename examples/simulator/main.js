@@ -11,12 +11,32 @@ import { Faults, faults, takeOver } from './faults.js'
 import { FiguresView, write } from './figures.js'
 import { Fleet } from './fleet.js'
 import { Grid, signs } from './grid.js'
+import { setUpLinks } from './link-form.js'
 import { payloadKinds } from './payload.js'
+import { reportOf } from './report.js'
+import { save } from './saving.js'
+import { ScenarioForm } from './scenario-form.js'
 import { setUpTemplates } from './template-form.js'
 
 const shownEntries = 60
 /** Milliseconds between two looks at the figures. */
 const lookEvery = 500
+/** Most devices of a page. */
+const mostDevices = 1000
+/** Most devices whose names have room in the grid. */
+const mostNamed = 100
+/** Fields of what holds for a whole run. */
+const fixed = [
+  'what',
+  'topic',
+  'seed',
+  'prefix',
+  'description',
+  'file',
+  'username',
+  'password',
+  'clientid',
+]
 
 const byId = (id) => document.getElementById(id)
 const clock = {
@@ -62,6 +82,8 @@ class Page {
   #fleet
   #faults
   #broker
+  #scenarios
+  #description
   #grid
   #details
   #figures = new FiguresView(byId('figures'), byId('allowed'))
@@ -72,8 +94,9 @@ class Page {
   #entries = -1
   #state
 
-  constructor(broker) {
+  constructor(broker, scenarios) {
     this.#broker = broker
+    this.#scenarios = scenarios
     this.#fleet = new Fleet({
       makeClient: (endpoint, options) => new Client(endpoint, options),
       broker,
@@ -99,6 +122,11 @@ class Page {
       this.#grid.change(index)
       this.#frame ??= requestAnimationFrame(() => this.#drawFrame())
     }
+    this.#fleet.renewed = () => {
+      this.#details.open(undefined)
+      const { scenario } = this.#fleet
+      this.#grid.clear(scenario !== undefined && scenario.devices.length <= mostNamed)
+    }
     this.#listen()
     this.#draw()
     // For those who want to play with it in the console.
@@ -110,7 +138,9 @@ class Page {
       event.preventDefault()
       this.#apply(new FormData(event.target))
     })
+    byId('consumer').addEventListener('submit', () => byId('settings').requestSubmit())
     byId('stop').addEventListener('click', () => this.#stop())
+    byId('save-report').addEventListener('click', () => this.#saveReport())
     for (const [name, { label, about, needsMemory }] of Object.entries(faults)) {
       const button = document.createElement('button')
       button.type = 'button'
@@ -132,27 +162,89 @@ class Page {
   }
 
   #apply(form) {
-    const number = (name) => Number(form.get(name))
-    const settings = {
-      devices: number('devices'),
-      rate: number('rate'),
-      qos: number('qos'),
-      payload: form.get('payload'),
-      ramp: number('ramp'),
-    }
-    // A field that cannot be changed now is not in the form.
-    for (const name of ['topic', 'template']) if (form.has(name)) settings[name] = form.get(name)
+    const settings = {}
+    // A field that cannot be changed now, or has no meaning, is not in the form.
+    for (const name of ['devices', 'rate', 'qos', 'ramp'])
+      if (form.has(name)) settings[name] = Number(form.get(name))
+    for (const name of ['payload', 'topic', 'template'])
+      if (form.has(name)) settings[name] = form.get(name)
     this.#broker.setLine?.(form.get('line'))
-    if (this.#fleet.state === 'running') this.#fleet.set(settings)
-    else this.#start(settings, form)
+    if (this.#fleet.state !== 'running') {
+      if (!this.#start(settings, form)) return
+    } else {
+      this.#fleet.set(settings)
+      this.#fleet.journal.note('settings applied')
+    }
     this.#look ??= setInterval(() => this.#draw(), lookEvery)
     this.#draw()
   }
 
+  // False when there is nothing to start.
   #start(settings, form) {
-    const given = ['username', 'password'].filter((name) => form.has(name) && form.get(name) !== '')
-    this.#fleet.credentials = Object.fromEntries(given.map((name) => [name, form.get(name)]))
-    this.#fleet.start(settings)
+    if (this.#scenarios.isChosen && !this.#scenarios.check()) {
+      byId('settings').reportValidity()
+      return false
+    }
+    const given = (name, of = form) => of.get(name) || undefined
+    const apart = new FormData(byId('consumer'))
+    const consumer = {
+      username: given('consumerlogin', apart),
+      password: given('consumersecret', apart),
+    }
+    this.#fleet.credentials = {
+      username: given('username'),
+      password: given('password'),
+      clientId: given('clientid'),
+      consumer: consumer.username === undefined ? undefined : consumer,
+    }
+    this.#description = this.#scenarios.isChosen ? form.get('description') : undefined
+    this.#fleet.start(settings, this.#scenarios.make())
+    return true
+  }
+
+  #saveReport() {
+    const { journal, latency, run } = this.#fleet
+    const report = reportOf({
+      broker: this.#broker.name,
+      settings: this.#settingsInWords(),
+      run,
+      now: Date.now(),
+      figures: this.#fleet.figures(),
+      latency,
+      entries: journal.entries,
+      description: this.#description,
+      failure: this.#fleet.failures.text,
+    })
+    const at = new Date().toISOString().slice(0, 19).replaceAll(':', '-')
+    save(`mqwire-simulator-${at}.html`, 'text/html', report)
+  }
+
+  // Of the run, as the form names them.
+  #settingsInWords() {
+    const { settings, scenario } = this.#fleet
+    const fields = byId('settings').elements
+    const words = (field, value) =>
+      [...field.options].find((each) => each.value === String(value))?.text ?? value
+    const shared = [
+      ['Devices', settings.devices],
+      ['Start', words(fields.ramp, settings.ramp)],
+      ...(this.#broker.isInMemory ? [['Line', words(fields.line, fields.line.value)]] : []),
+    ]
+    if (scenario !== undefined)
+      return [
+        ['Scenario', scenario.name],
+        ['Seed', scenario.seed],
+        ['Prefix', scenario.prefix || 'none'],
+        ...shared,
+      ]
+    return [
+      ...shared,
+      ['Messages a second', settings.rate],
+      ['QoS', words(fields.qos, settings.qos)],
+      ['Payload', words(fields.payload, settings.payload)],
+      ['Topic', settings.topic],
+      ...(settings.payload === 'template' ? [['Template', settings.template]] : []),
+    ]
   }
 
   async #stop() {
@@ -171,7 +263,7 @@ class Page {
   }
 
   #open(index) {
-    this.#details.open(index)
+    this.#details.open(this.#fleet.devices[index])
     this.#grid.mark(index)
     this.#drawDetails()
     byId('details-title').focus({ preventScroll: true })
@@ -207,6 +299,7 @@ class Page {
     if (journal.version !== this.#entries) this.#drawLog(journal)
     write(byId('status'), journal.news)
     write(byId('network'), this.#networkText())
+    write(byId('failure'), this.#fleet.failures.text)
   }
 
   #drawDetails() {
@@ -219,14 +312,13 @@ class Page {
     write(byId('start'), state === 'running' ? 'Apply' : 'Start')
     byId('start').disabled = state === 'stopping'
     byId('stop').disabled = state !== 'running'
-    // What holds for a whole run.
-    for (const name of ['topic', 'username', 'password'])
-      byId('settings').elements[name].disabled = state !== 'stopped' || this.#isHidden(name)
+    byId('save-report').disabled = this.#fleet.run.began === undefined
+    const fields = byId('settings').elements
+    for (const field of [...fixed.map((name) => fields[name]), ...byId('consumer').elements])
+      field.disabled = state !== 'stopped'
+    // The devices of a scenario are those of its description.
+    fields.devices.disabled = state !== 'stopped' && this.#fleet.scenario !== undefined
     for (const button of this.#buttons.values()) button.disabled = state !== 'running'
-  }
-
-  #isHidden(name) {
-    return this.#broker.isInMemory && name !== 'topic'
   }
 
   #drawLog({ entries, version }) {
@@ -259,17 +351,18 @@ function logLine({ at, text, count }) {
   return line
 }
 
-function forWebSockets({ devices, ramp }) {
+function forWebSockets({ devices, ramp, what }) {
   devices.value = '50'
   ramp.value = '20'
   byId('line-label').hidden = true
-  for (const label of document.querySelectorAll('.real')) label.hidden = false
   const crowd = byId('crowd')
   crowd.hidden = false
   const tell = () => {
     const count = Number(devices.value)
     const most = Math.ceil(count / mostWebSockets)
     const limit = `A browser opens about 200 WebSockets at a time, and slowly: up to ${mostWebSockets} devices have a connection each.`
+    if (what.value !== 'fleet')
+      return write(crowd, `${limit} The devices of a scenario do not share any.`)
     write(
       crowd,
       count > mostWebSockets
@@ -278,7 +371,17 @@ function forWebSockets({ devices, ramp }) {
     )
   }
   devices.addEventListener('input', tell)
+  what.addEventListener('change', tell)
   tell()
+}
+
+/** Shows the fields of a mode, and of a real broker where there is one; hidden ones take no part in the form. */
+function showMode(mode, isInMemory) {
+  for (const box of document.querySelectorAll('fieldset[data-for]')) {
+    const isOn = box.dataset.for === (box.dataset.for === 'real' && !isInMemory ? 'real' : mode)
+    box.hidden = !isOn
+    box.disabled = !isOn
+  }
 }
 
 function begin() {
@@ -302,13 +405,32 @@ function begin() {
     byId('legend').append(entry)
   }
   if (broker === undefined) {
+    showMode('fleet', true)
     write(byId('broker'), problem)
     byId('start').disabled = true
     return
   }
   write(byId('broker'), broker.name)
-  if (!broker.isInMemory) forWebSockets(byId('settings').elements)
-  new Page(broker)
+  const fields = byId('settings').elements
+  const scenarios = new ScenarioForm(
+    fields,
+    {
+      about: byId('scenario-about'),
+      box: byId('description'),
+      format: byId('format'),
+      save: byId('save-description'),
+      showMode: (mode) => showMode(mode, broker.isInMemory),
+    },
+    Math.min(mostDevices, broker.mostLinks),
+  )
+  if (!broker.isInMemory) forWebSockets(fields)
+  setUpLinks(fields, scenarios, {
+    button: byId('copy-link'),
+    box: byId('link-label'),
+    link: byId('link'),
+    about: byId('link-about'),
+  })
+  new Page(broker, scenarios)
 }
 
 begin()

@@ -59,6 +59,10 @@ export function compile(text) {
   return (known) => parts.map((part) => (typeof part === 'string' ? part : part(known))).join('')
 }
 
+/** Fills in names of user names, passwords and client identifiers. Other braces stay: a password may have them. */
+export const filledIn = (text, known) =>
+  text.replaceAll(/\{(device|id)\}/g, (braces, name) => String(known[name] ?? braces))
+
 /** The filter on which everything comes that is published to topics of a template. A level with a placeholder may be anything. */
 export function filterOf(text, prefix) {
   const levels = text.replaceAll('{prefix}', prefix).split('/')

@@ -72,8 +72,8 @@ withChromium(() => {
   })
 
   it.each([
-    ['light', 250, { width: 1100, height: 1010, colorScheme: 'light' }],
-    ['dark', 250, { width: 1100, height: 1010, colorScheme: 'dark' }],
+    ['light', 250, { width: 1280, height: 1010, colorScheme: 'light' }],
+    ['dark', 250, { width: 1280, height: 1010, colorScheme: 'dark' }],
     ['phone', 120, { width: 390, height: 1000, colorScheme: 'light' }],
   ] as const)('the simulator with a broker that says no, %s', async (name, devices, opening) => {
     const sight = await SimulatorPage.open(browser, simulator, opening)

@@ -1,4 +1,5 @@
 /** The simulator in a real browser: hundreds of clients in a page, over its broker in memory with no network at all, and over a real one. */
+import { readFile } from 'node:fs/promises'
 import type { Browser } from 'playwright-core'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
@@ -9,20 +10,36 @@ import { faint, nameless, tooWide, unseenFocus } from './accessible.js'
 import { driven, withChromium } from './chromium.js'
 import { type Opening, SimulatorPage, type SimulatorSite, serveSimulator } from './simulator.js'
 
+/** Options of choices that are wider than the place for them; the arrow takes a part of it. */
+const cutOff = `[...document.querySelectorAll('select')].filter((each) => each.checkVisibility()).flatMap((select) => {
+  const { fontSize, fontFamily, paddingLeft, paddingRight } = getComputedStyle(select)
+  const pen = document.createElement('canvas').getContext('2d')
+  pen.font = fontSize + ' ' + fontFamily
+  const room = select.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight) - 18
+  return [...select.options].map(({ text }) => text).filter((text) => pen.measureText(text).width > room)
+})`
+
 withChromium(() => {
   let site: SimulatorSite
   let browser: Browser
   let broker: MemoryBroker
   let query = ''
   let reader: Client
+  /** By client identifier, who logged in. */
+  const logins = new Map<string, string>()
   const pages: SimulatorPage[] = []
   beforeAll(async () => {
     await requireDist()
     const decoder = new TextDecoder()
     broker = new MemoryBroker({
       maxLog: 0,
-      authenticate: ({ username, password }) =>
-        username === 'ann' && decoder.decode(password) === 'canary' ? true : 0x86,
+      authenticate({ username = '', password, clientId }) {
+        logins.set(clientId, username)
+        const own = /^dev-(\w+)$/.exec(username)?.[1]
+        const expected = username === 'ann' ? 'canary' : `canary-${own}`
+        if (decoder.decode(password) === expected) return true
+        return { reasonCode: 0x86, properties: { reasonString: 'ask <b>Bob</b>' } }
+      },
     })
     const { urls } = await broker.serve({ tcp: 0, ws: 0 })
     query = `?url=${encodeURIComponent(urls[1] ?? '')}`
@@ -156,6 +173,111 @@ withChromium(() => {
     })
   })
 
+  const small = {
+    name: 'lamps <img src=x onerror=alert(1)>',
+    devices: [
+      {
+        name: 'lamp',
+        count: 3,
+        state: { on: false },
+        topics: [
+          { topic: 'flat/{id}/watts', every: '100ms', qos: 2, payload: { $: 'counter' } },
+          { topic: 'flat/{id}/state', on: 'change', qos: 1, retain: true, payload: '{on}' },
+        ],
+        commands: [{ topic: 'flat/{id}/set', set: 'on' }],
+        will: { topic: 'flat/{id}/gone', payload: 'gone' },
+      },
+    ],
+  }
+  const sharedLink = async (page: SimulatorPage): Promise<URL> => {
+    await page.press('Copy link')
+    await page.says('#link-about', 'no user name and no password')
+    return new URL(await page.page.getByLabel('Link', { exact: true }).inputValue())
+  }
+
+  describe('scenarios in the simulator', () => {
+    it('trucks run with nothing lost, and a report of it is kept', async () => {
+      const sight = await open({ colorScheme: 'dark' })
+      const { page } = sight
+      await sight.choose('trucks')
+      expect(await page.locator('[name=devices]').inputValue()).toBe('20')
+      await sight.says('#scenario-about', '12 × truck, 8 × van; up to 19 messages a second')
+      expect([await nameless(page), await faint(page)]).toEqual([[], []])
+      await sight.apply({ ramp: 100_000 })
+      await sight.allConnected(20)
+      await sight.press('Drop all links')
+      await sight.allConnected(20)
+      await sight.says('#log', 'after the fault')
+      await page.locator('#devices button').first().click()
+      expect(await page.locator('#details-title').textContent()).toBe('truck-1')
+      await sight.says('#details-list', 'fleet/truck-1/')
+      const { sent, lost, twice, open: left } = await sight.stop()
+      expect([lost, twice, left]).toEqual([0, 0, 0])
+      const saving = page.waitForEvent('download')
+      await sight.press('Save report')
+      const saved = await saving
+      expect(saved.suggestedFilename()).toMatch(/^mqwire-simulator-.*\.html$/)
+      const report = await readFile(await saved.path(), 'utf8')
+      expect(report).not.toMatch(/src=|href=|<script/)
+      const other = await browser.newPage()
+      await other.setContent(report)
+      const words = await other.locator('body').innerText()
+      await other.close()
+      for (const part of [/Nothing was lost at QoS 1 and 2, and nothing came twice/, /Seed\s+1\n/])
+        expect(words).toMatch(part)
+      expect(words).toMatch(/fault: drop all links\s+all after [\d.]+ s/)
+      expect(words).toMatch(new RegExp(`of ${sent.toLocaleString('en')} arrived`))
+      // Other devices, counted from the beginning.
+      await sight.choose('fleet')
+      await sight.apply({ devices: 5 })
+      expect((await sight.allConnected(5)).sent).toBeLessThan(sent)
+      expect(await page.locator('#devices button').count()).toBe(5)
+      await sight.stop()
+    })
+
+    it('a wrong description says where and why, and is not started; a link takes a right one elsewhere', async () => {
+      const sight = await open()
+      await sight.choose('own', '{"name":"x","devices":[{"name":"a","topics":1}]}')
+      await sight.says('#scenario-about', 'devices[0].topics: must be a list of 0 to 100; it is 1')
+      await sight.press('Start')
+      await sight.choose('own', '{')
+      await sight.says('#scenario-about', 'not JSON')
+      await sight.press('Start')
+      expect(await sight.page.evaluate('simulator.fleet.state')).toBe('stopped')
+      await sight.choose('own', JSON.stringify(small))
+      await sight.press('Format')
+      await sight.page.getByLabel('Seed', { exact: true }).fill('9')
+      await sight.page.locator('[name=devices]').fill('2')
+      const { search, hash } = await sharedLink(sight)
+      const next = await open({ query: `${search}${hash}` })
+      await next.says('#link-about', 'Nothing has been started')
+      expect(await next.page.evaluate('simulator.fleet.state')).toBe('stopped')
+      const field = next.page.getByLabel('Description, JSON', { exact: true })
+      expect(JSON.parse(await field.inputValue())).toEqual(small)
+      expect(await field.inputValue()).toContain('\n      "state": { "on": false },\n')
+      expect(await next.page.getByLabel('Seed', { exact: true }).inputValue()).toBe('9')
+      await next.press('Start')
+      await next.allConnected(2)
+      expect(await next.stop()).toMatchObject({ lost: 0, twice: 0, open: 0 })
+      for (const broken of [hash.slice(0, -9), '#s=%%%', '#other']) {
+        const page = await open({ query: broken })
+        await page.says('#link-about', 'The link is broken')
+      }
+    })
+
+    it.each([390, 768, 1280, 1920])(
+      'every choice has room for its words at %i pixels',
+      async (width) => {
+        const sight = await open({ width })
+        for (const what of ['fleet', 'own']) {
+          await sight.choose(what)
+          await sight.fits()
+          expect(await sight.page.evaluate(cutOff)).toEqual([])
+        }
+      },
+    )
+  })
+
   const access = { username: 'ann', password: 'canary', ramp: 100_000 }
 
   describe('the simulator, at a real broker', () => {
@@ -178,6 +300,60 @@ withChromium(() => {
       expect(kept).not.toContain('canary')
       expect(await page.stop()).toMatchObject({ lost: 0, twice: 0 })
       expect(await page.page.locator('[name=password]').isDisabled()).toBe(false)
+    })
+
+    it('says beside Start who is refused and why, and what to do where there is no broker', async () => {
+      const sight = await open({ query })
+      const alert = sight.page.getByRole('alert')
+      await sight.apply({ devices: 2, username: 'ann', password: 'wrong' })
+      await sight.says('#failure', 'ERR_CONNECT_REFUSED, reason code 0x86')
+      expect(await alert.textContent()).toMatch(
+        /^The consumer.*Bad User Name or Password.*“ask <b>Bob<\/b>”. Check user/i,
+      )
+      await sight.until("simulator.fleet.state === 'stopped'")
+      const own = { username: 'dev-{device}', password: 'canary-{device}' }
+      await sight.page.locator('#access summary').click()
+      await sight.apply({ devices: 3, ...own, clientid: 'plant-{device}', ramp: 100_000 })
+      await sight.allConnected(3)
+      expect(await alert.textContent()).toBe('')
+      const found = [1, 2, 3].map((number) => logins.get(`plant-${number}`))
+      expect(found).toEqual(['dev-1', 'dev-2', 'dev-3'])
+      const link = String(await sharedLink(sight))
+      expect(link).not.toMatch(/canary|dev-/)
+      await sight.stop()
+      const consumer = { 'Consumer’s login': 'ann', 'Consumer’s secret': 'canary' }
+      for (const [label, value] of Object.entries(consumer))
+        await sight.page.getByLabel(label).fill(value)
+      await sight.apply({ password: 'wrong' })
+      await sight.says('#failure', '3 devices cannot connect')
+      await sight.stop()
+      const nowhere = await open({ query: '?url=ws://ann:secret@127.0.0.1:9/mqtt?key=secret' })
+      await nowhere.press('Start')
+      await nowhere.says('#failure', 'ERR_CONNECT_FAILED. Check address and port')
+      expect(String(await sharedLink(nowhere))).not.toContain('secret')
+      await nowhere.press('Stop')
+      await nowhere.until("simulator.fleet.state === 'stopped'")
+      nowhere.complaints.length = 0
+    })
+
+    it('runs a scenario with its client identifiers, wills and commands', async () => {
+      const sight = await open({ query })
+      await sight.choose('own', JSON.stringify(small))
+      await sight.apply({ prefix: 'p/', ...access } as object)
+      await sight.allConnected(3)
+      expect(logins.get('p/lamp-3')).toBe('ann')
+      const gone: string[] = []
+      const subscription = await reader.listen(
+        'p/flat/+/gone',
+        ({ topic }) => void gone.push(topic),
+      )
+      const answer = await reader.request('p/flat/lamp-2/set', 'true')
+      expect(answer.text()).toBe('{"on":true}')
+      await sight.press('Drop all links')
+      await eventually(() => gone.length === 3, 'the wills')
+      await sight.allConnected(3)
+      await subscription.unsubscribe()
+      expect(await sight.stop()).toMatchObject({ lost: 0, twice: 0, open: 0 })
     })
 
     it('publishes what the templates say, and says what is wrong with one', {

@@ -79,13 +79,13 @@ export class SimulatorPage {
 
   /** Fills the form and sends it off: starts the fleet, or changes it. */
   async apply(
-    settings: Partial<Settings> & { readonly username?: string; readonly password?: string },
+    settings: Partial<Settings & Record<'username' | 'password' | 'clientid', string>>,
   ): Promise<void> {
     for (const [name, value] of Object.entries(settings)) {
       const field = this.page.locator(`#settings [name=${name}]`)
-      if (['devices', 'rate', 'topic', 'template', 'username', 'password'].includes(name))
-        await field.fill(String(value))
-      else await field.selectOption(String(value))
+      const isChoice = ['what', 'qos', 'payload', 'ramp', 'line'].includes(name)
+      if (isChoice) await field.selectOption(String(value))
+      else await field.fill(String(value))
     }
     await this.page.click('#start')
   }
@@ -114,6 +114,18 @@ export class SimulatorPage {
       `${devices} devices connected`,
       2 * patience,
     )
+  }
+
+  /** Chooses what the devices do; a description of one's own is written into its field. */
+  async choose(what: string, description?: string): Promise<void> {
+    await this.page.getByLabel('What the devices do', { exact: true }).selectOption(what)
+    if (description !== undefined)
+      await this.page.getByLabel('Description, JSON', { exact: true }).fill(description)
+  }
+
+  /** Waits until an element says this. */
+  async says(selector: string, text: string): Promise<void> {
+    await this.page.locator(selector, { hasText: text }).waitFor()
   }
 
   /** Waits until no fault is going on. */

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { BaseClient } from '../../../src/client/client.js'
-import { connect } from '../../../src/client/node.js'
+import { connect, type Message } from '../../../src/client/node.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import { startMosquitto, withMosquitto } from '../../real/brokers.js'
@@ -197,11 +197,11 @@ describe('the server of the dashboard', () => {
 })
 
 describe("the simulator's fleet, over its broker in memory, under virtual time", async () => {
-  const files = ['fleet', 'faults', 'brokers', 'ledger']
+  const files = ['fleet', 'faults', 'brokers', 'ledger', 'scenario', 'report']
   const loaded = await Promise.all(files.map((name) => exampleModule(`simulator/${name}.js`)))
   const modules = Object.assign({}, ...loaded)
 
-  async function started(settings: Partial<Settings>, line: string) {
+  async function started(settings: Partial<Settings>, line: string, scenario?: unknown) {
     const clock = new VirtualClock()
     const broker = modules.memoryBroker({ clock })
     let clients = 0
@@ -211,7 +211,7 @@ describe("the simulator's fleet, over its broker in memory, under virtual time",
     const { random } = virtualPlatform(clock, 7)
     const fleet = new modules.Fleet({ makeClient, broker, clock, name: 'test', random })
     broker.setLine(line)
-    const starting = fleet.start({ rate: 2, ramp: 1000, ...settings })
+    const starting = fleet.start({ rate: 2, ramp: 1000, ...settings }, scenario)
     await clock.advance(2000)
     await starting
     const faults = new modules.Faults(fleet)
@@ -224,7 +224,7 @@ describe("the simulator's fleet, over its broker in memory, under virtual time",
       broker.close()
       expect(clock.pending).toBe(0)
     }
-    return { clock, broker, fleet, faults, stop }
+    return { clock, broker, fleet, faults, makeClient, stop }
   }
 
   it('publishes at its rate, follows its settings, and stops with what is in flight', async () => {
@@ -264,6 +264,47 @@ describe("the simulator's fleet, over its broker in memory, under virtual time",
       if (name !== 'forget') expect(unsure).toBe(0)
     },
   )
+
+  it('does what a scenario says, as the command line does with this seed, and loses nothing', async () => {
+    const options = { seed: 7, prefix: 'p/', began: 1_700_000_000_000, devices: 20 }
+    const text = JSON.stringify(modules.scenarios.get('trucks'))
+    const made = () => modules.scenarioOf(text, options)
+    // The devices start slowly, so that the reader is there before the scenario begins.
+    const { clock, broker, fleet, makeClient, stop } = await started({ ramp: 5 }, 'direct', made())
+    const dial = { transport: () => broker.dial('reader') }
+    const reader = makeClient({ url: 'mqtt://memory', ...dial }, { clientId: 'reader' })
+    const seen = new Map<string, string[]>()
+    void reader.connect()
+    const listening = reader.listen('p/#', ({ topic, payload, retain }: Message) => {
+      if (!retain) seen.set(topic, [...(seen.get(topic) ?? []), new TextDecoder().decode(payload)])
+    })
+    await clock.advance(1000)
+    await listening
+    await clock.advance(12 * 60_000)
+    const { lost, twice, sent, arrived } = fleet.figures()
+    expect([lost, twice]).toEqual([0, 0])
+    expect(sent).toBeGreaterThan(10_000)
+    expect(arrived).toBeGreaterThan(sent - 20)
+    const texts = fleet.journal.entries.map((entry: { text: string }) => entry.text)
+    expect(texts).toContain('scenario: a device loses its network')
+    const promised = new Map<string, string[]>()
+    for (const device of made().devices)
+      for (let next = device.poll(10 * 60_000); next; next = device.poll(10 * 60_000))
+        promised.set(next.topic, [...(promised.get(next.topic) ?? []), next.payload])
+    // Others are published when a device comes back as well, or not published while it is away.
+    for (const [topic, payloads] of promised)
+      if (/van-|fuel/.test(topic))
+        expect(seen.get(topic)?.slice(0, payloads.length)).toEqual(payloads)
+    expect(seen.get('p/fleet/truck-1/online')).toContain('false')
+    void reader.disconnect()
+    await stop()
+    const run = { ...fleet.run, began: 0, ended: 60_000 }
+    const parts = { broker: '<b>', settings: [], run, figures: fleet.figures() }
+    const rest = { latency: fleet.latency, entries: fleet.journal.entries, failure: '' }
+    const report = modules.reportOf({ ...parts, ...rest })
+    expect(report).toContain('Nothing was lost at QoS 1 and 2, and nothing came twice at QoS 2')
+    expect(report).toContain('&lt;b&gt;')
+  })
 
   it('counts as lost what was acknowledged and did not arrive, and what comes twice', () => {
     const stream = new modules.Stream()
