@@ -35,9 +35,8 @@ const topicOf = (filter) =>
     .replace('#', '1')
 
 class Program extends HTMLElement {
-  code = this.querySelector('div[class*="language-"]')
   /** The program as the page has it. */
-  original = this.code?.querySelector('pre')?.textContent ?? ''
+  original = ''
   editor
   running
   output = make('div', { className: 'program-output', tabIndex: 0 })
@@ -55,8 +54,11 @@ class Program extends HTMLElement {
     make('button', { textContent: 'Publish' }),
   )
 
+  // Not in the constructor: an element that Vue creates has no content yet.
   connectedCallback() {
     if (this.bar !== undefined) return
+    this.code = this.querySelector('div[class*="language-"]')
+    this.original ||= this.code.querySelector('pre').textContent
     this.bar = make('div', { className: 'program-bar' }, ...this.tools(), this.status)
     this.result = make('div', { className: 'program-result', hidden: true }, this.output, this.form)
     this.output.role = 'log'
