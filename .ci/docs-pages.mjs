@@ -1,6 +1,6 @@
 /**
  * The pages of the documentation site: which files of the checkout they are, under which names, their text with links that fit those names, and the
- * settings of the site with its navigation.
+ * settings of the site with its navigation, and which blocks of code run in the page.
  *
  * Pure: text in, text out. Links in the sources are relative to files of the package, so that they work where there is no site.
  */

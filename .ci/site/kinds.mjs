@@ -16,7 +16,7 @@ export const modules = [
 /** The file that has a module, below the folder `run` of the site. */
 export const fileOf = (name) => `${name.replace('@', '')}.js`
 
-const importing = /^(?:import|export)\b[^'"\n]*?(?:\{[^}]*\}[^'"\n]*?)?['"]([^'"]+)['"]/gm
+const importing = /^import\b[^'"\n]*?(?:\{[^}]*\}[^'"\n]*?)?['"]([^'"]+)['"]/gm
 
 /**
  * - `ends`: a page can run it, and it ends by itself.

@@ -209,7 +209,7 @@ withChromium(() => {
     expect(await content()).toContain('rooms/+')
     await write(`// ${'0123456789'.repeat(10_000)}`)
     await press(third, 'Share')
-    await third.getByText('It cannot be shared').waitFor()
+    await third.getByText('No address can hold the program').waitFor()
 
     await third.getByRole('combobox').selectOption('The codec')
     expect(await content()).toContain('mqwire/wire')

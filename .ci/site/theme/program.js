@@ -9,7 +9,7 @@ import { at, load, start } from './runner.js'
 import { hashOf, programIn } from './share.js'
 import starts from './starts.js'
 
-const said = {
+const statuses = {
   running: 'Running …',
   ended: 'Ended.',
   failed: 'Ended by an error.',
@@ -75,26 +75,40 @@ class Program extends HTMLElement {
 
   tools() {
     const open = button('Open in playground', async () => {
-      location.href = at('playground.html') + (await hashOf(this.text()))
+      const hash = await this.hashed()
+      if (hash !== undefined) location.href = at(`playground.html${hash}`)
     })
     return [this.runButton, this.editButton, this.resetButton, open]
+  }
+
+  /** The program as the hash of an address; undefined, with a message, when it is too long. */
+  async hashed() {
+    try {
+      return await hashOf(this.text())
+    } catch (error) {
+      this.status.textContent = `No address can hold the program: ${error.message}.`
+    }
   }
 
   text() {
     return this.editor?.text() ?? this.original
   }
 
-  async edit() {
+  async edit(isAsked = true) {
     if (this.editor !== undefined) return this.editor.focus()
-    const { edit } = await load('editor')
+    const { edit } = await load('editor').catch(() => ({}))
     if (this.editor !== undefined) return
+    if (edit === undefined) {
+      this.status.textContent = 'The editor cannot be loaded.'
+      return
+    }
     const place = make('div', { className: 'program-editor' })
-    this.code?.setAttribute('hidden', '')
+    if (this.code !== null) this.code.hidden = true
     this.prepend(place)
     this.editor = edit(place, this.original, 'Program', () => this.run())
     this.editButton.hidden = true
     this.resetButton.hidden = false
-    this.editor.focus()
+    if (isAsked) this.editor.focus()
   }
 
   reset() {
@@ -104,7 +118,7 @@ class Program extends HTMLElement {
 
   say(state) {
     this.setAttribute('state', state)
-    this.status.textContent = said[state]
+    this.status.textContent = statuses[state]
     this.runButton.textContent = state === 'running' ? 'Stop' : 'Run'
   }
 
@@ -182,7 +196,7 @@ class Playground extends Program {
     super.connectedCallback()
     this.result.hidden = false
     addEventListener('hashchange', this.shared)
-    await this.edit()
+    await this.edit(false)
     await this.shared()
   }
 
@@ -214,16 +228,13 @@ class Playground extends Program {
     this.output.replaceChildren()
     this.removeAttribute('state')
     this.status.textContent = ''
-    this.editor.replace(program)
+    this.editor?.replace(program)
   }
 
   async share() {
-    try {
-      this.hash = await hashOf(this.text())
-    } catch (error) {
-      this.status.textContent = `It cannot be shared: ${error.message}.`
-      return
-    }
+    const hash = await this.hashed()
+    if (hash === undefined) return
+    this.hash = hash
     history.replaceState(history.state, '', this.hash)
     const isCopied = await navigator.clipboard?.writeText(location.href).then(
       () => true,

@@ -1,12 +1,13 @@
 /**
  * Runs a program in a worker, with what it prints and how it ends.
  *
- * A worker, and no frame: the browser ends it even in an endless loop, which would stop the page if it ran in a frame of the same process; and it has no
- * page to harm. A sandboxed frame around it would have no origin, for which most static hosts do not serve modules. The worker comes from a blob, so the
- * policy of the page holds for it as well: no connection and no module from elsewhere.
+ * A worker, and no frame: the browser ends it even in an endless loop, which would stop the page if it ran in a frame of the same process; and it cannot
+ * reach the page. A sandboxed frame around it would have no origin, for which most static hosts do not serve modules; so a program shares the storage of
+ * the site, which the site itself does not use. The worker comes from a blob, so the policy of the page holds for it as well: no connection and no
+ * module from elsewhere. Import maps have no effect in workers: `run/strip.js` replaces the names of modules.
  */
 
-/** Milliseconds that a program has to say goodbye. */
+/** Milliseconds between Stop and the end of a program that goes on. */
 const patience = 1000
 
 /** An address of the site. */
@@ -16,7 +17,7 @@ export const at = (name) => new URL(import.meta.env.BASE_URL + name, location.hr
 export const load = (name) => import(/* @vite-ignore */ at(`run/${name}.js`))
 
 /**
- * Starts a program. `on` hears `line(level, text)`, `filter(filter)` and, once, `state(state)`: `ended`, `failed` or `stopped`.
+ * Starts a program. Calls `on.line(level, text)`, `on.filter(filter)` and, once, `on.state(state)`: `ended`, `failed` or `stopped`.
  */
 export function start(program, on) {
   const address = URL.createObjectURL(
