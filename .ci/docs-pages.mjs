@@ -1,10 +1,11 @@
 /**
  * The pages of the documentation site: which files of the checkout they are, under which names, their text with links that fit those names, and the
- * settings of the site with its navigation.
+ * settings of the site with its navigation, and which blocks of code run in the page.
  *
  * Pure: text in, text out. Links in the sources are relative to files of the package, so that they work where there is no site.
  */
 import path from 'node:path'
+import { kindOf } from './site/kinds.mjs'
 
 /** Files whose page has another name than they have. */
 const named = new Map([
@@ -90,6 +91,64 @@ function rewritten(file, prose) {
     )
 }
 
+/** The page where programs are written. */
+export const playground = `---
+sidebar: false
+aside: false
+prev: false
+next: false
+---
+# Playground
+
+Any program over mqwire, in TypeScript or JavaScript. It runs in this page, on a broker in memory that every URL leads to; nothing leaves the page.
+Ctrl-Enter runs it as well. Share puts the program into the address.
+
+<run-playground></run-playground>
+`
+
+/** Programs to begin with in the playground: the first of those of a file that run, or the first behind a heading. */
+const begins = [
+  ['The first program', 'README.md'],
+  ['Typed topics', 'README.md', '## Typed topics'],
+  ['Requests and answers', 'docs/sending.md', '## Requests'],
+  ['A lost acknowledgement', 'docs/testing.md', '## A broker in memory'],
+  ['A stream of answers', 'docs/typed.md', '## Operations'],
+  ['Latest values', 'docs/typed.md', '## Latest values'],
+  ['Many connections', 'docs/many.md'],
+  ['The codec', 'docs/wire.md'],
+  ['The life of a connection', 'examples/small/lifecycle.js'],
+]
+
+/** Those programs, given how a file is read. @throws Error when one is not there */
+export const startsOf = (read) =>
+  begins.map(([title, file, heading = '']) => {
+    const text = textFor(file, read(file))
+    const blocks = text
+      .slice(Math.max(0, text.indexOf(heading)))
+      .matchAll(/^```(.*)\n([\s\S]*?)^```$/gm)
+    const found = [...blocks].find(([, info, code]) => /ends|runs/.test(kindOf(info, code)))
+    if (found === undefined || !text.includes(heading))
+      throw new Error(`the playground begins with a program that is not there: ${file} ${heading}`)
+    return { title, code: found[2] }
+  })
+
+/** Marks the blocks that a page can run, and those for Node alone. */
+function programs(md) {
+  const { fence } = md.renderer.rules
+  md.renderer.rules.fence = (tokens, index, ...rest) => {
+    const block = fence(tokens, index, ...rest)
+    const { info, content } = tokens[index]
+    const kind = kindOf(info.trim(), content, tokens[index - 1]?.content.startsWith('<!-- given'))
+    if (kind === undefined) return block
+    return kind === 'node'
+      ? `<div class="program-node">${block}<p class="program-label">Node only</p></div>`
+      : `<run-program ${kind}>${block}</run-program>`
+  }
+}
+
+// Programs of the pages, which may come from strangers, load nothing from elsewhere and send nothing there.
+const policy = "connect-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:"
+
 const guides = [
   ['Connecting', 'connecting'],
   ['Proxies and clouds', 'cloud'],
@@ -145,8 +204,15 @@ export function settings({ base, outDir, references }) {
     base,
     outDir,
     cleanUrls: false,
-    head: [['link', { rel: 'icon', href: 'data:,' }]],
+    head: [
+      ['meta', { 'http-equiv': 'Content-Security-Policy', content: policy }],
+      ['link', { rel: 'icon', href: 'data:,' }],
+    ],
+    vue: {
+      template: { compilerOptions: { isCustomElement: (name) => name.startsWith('run-') } },
+    },
     markdown: {
+      config: programs,
       anchor: { slugify: slugOf },
       toc: { slugify: slugOf },
       theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
@@ -167,6 +233,7 @@ export function settings({ base, outDir, references }) {
       outline: [2, 3],
       nav: [
         { text: 'Guides', link: '/guides' },
+        { text: 'Playground', link: '/playground' },
         { text: 'Reference', link: '/reference/' },
         { text: 'From MQTT.js', link: '/from-mqttjs' },
         { text: 'Comparison', link: '/comparison' },

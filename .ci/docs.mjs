@@ -7,7 +7,7 @@
  *     npm run docs -- --reference FOLDER   writes the API reference alone, as Markdown; fails when an export has no docstring
  *
  * The generator is VitePress, from `.ci/tools/site`: it is fetched when it is first wanted, so that `npm ci` stays small. The pages are laid out below
- * node_modules/.cache, with links that fit the site. A link that leads nowhere is an error.
+ * node_modules/.cache, with links that fit the site. A link that leads nowhere is an error. Blocks of code that a page can run do so: `site/`.
  */
 import {
   cpSync,
@@ -23,9 +23,10 @@ import { createRequire } from 'node:module'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { argumentsOf } from '../examples/arguments.js'
-import { assetOf, pageOf, tables, textFor } from './docs-pages.mjs'
+import { assetOf, pageOf, playground, startsOf, tables, textFor } from './docs-pages.mjs'
 import { root, tools } from './fetch.mjs'
 import { writeReference } from './reference.mjs'
+import { bundlePrograms } from './site/bundle.mjs'
 
 const { values } = argumentsOf({
   usage: 'npm run docs -- [options]',
@@ -90,6 +91,13 @@ function lay(stage, out, reference) {
     references: reference.map(([file]) => pageOf(file)),
   })
   cpSync(path.join(root, '.ci', 'docs-pages.mjs'), path.join(stage, '.vitepress', 'pages.mjs'))
+  cpSync(path.join(root, '.ci', 'site'), path.join(stage, '.vitepress', 'site'), {
+    recursive: true,
+  })
+  put('playground.md', playground)
+  put('.vitepress/theme/index.js', "export { default } from '../site/theme/index.js'\n")
+  const starts = startsOf((file) => readFileSync(path.join(root, file), 'utf8'))
+  put('.vitepress/site/theme/starts.js', `export default ${JSON.stringify(starts)}\n`)
   put(
     '.vitepress/config.mjs',
     `import { settings } from './pages.mjs'\nexport default settings(${given})\n`,
@@ -106,6 +114,7 @@ async function buildSite() {
   try {
     await writeReference(path.join(work, 'reference'))
     lay(stage, out, referencePages(path.join(work, 'reference')))
+    await bundlePrograms(path.join(stage, 'public', 'run'), path.join(folder, 'node_modules'))
     const { build, serve } = await import(
       pathToFileURL(createRequire(path.join(folder, 'package.json')).resolve('vitepress')).href
     )

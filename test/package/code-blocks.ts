@@ -8,7 +8,8 @@
  *     declare const client: import('mqwire').Client
  *     -->
  *
- * In a block tagged `ts run`, which runs, port 1883 stands for the broker's port. It has to end by itself within 20 seconds.
+ * In a block tagged `ts run`, which runs, port 1883 stands for the broker's port. It has to end by itself within 20 seconds. A `text` block right behind
+ * it is what it prints.
  */
 import { createServer, type Server } from 'node:net'
 import { Aedes } from 'aedes'
@@ -21,16 +22,20 @@ export interface Block {
   readonly line: number
   readonly code: string
   readonly runs: boolean
+  /** What the page says it prints. */
+  readonly prints: string | undefined
 }
 
-const fence = /(?:<!-- given\n([\s\S]*?)-->\n+)?^```ts( run)?\n([\s\S]*?)^```$/gm
+const fence =
+  /(?:<!-- given\n([\s\S]*?)-->\n+)?^```ts( run)?\n([\s\S]*?)^```$(?:\n\n^```text\n([\s\S]*?)^```$)?/gm
 
 /** The blocks of a page, in order. */
 export function blocksOf(text: string): Block[] {
   return [...text.matchAll(fence)].map((found) => {
     const start = found.index + found[0].indexOf('```ts')
     const code = `${found[1] ?? ''}${found[3]}`
-    return { line: text.slice(0, start).split('\n').length + 1, code, runs: found[2] !== undefined }
+    const line = text.slice(0, start).split('\n').length + 1
+    return { line, code, runs: found[2] !== undefined, prints: found[4] }
   })
 }
 

@@ -147,9 +147,14 @@ describe('the pages', () => {
   }, 60_000)
 
   for (const { page, blocks } of guides) {
-    for (const { line, code } of blocks.filter((block) => block.runs)) {
+    for (const { line, code, prints } of blocks.filter((block) => block.runs)) {
       it(`run: the block at line ${line} of ${page}`, async () => {
-        expect(await execute(code, guidePackages)).toMatchObject({ code: 0 })
+        // What a program of the README prints is below it.
+        const output = prints ?? (page === 'README.md' ? '' : undefined)
+        expect(await execute(code, guidePackages)).toMatchObject({
+          code: 0,
+          ...(output !== undefined && { output: output.trim() }),
+        })
       }, 40_000)
     }
   }

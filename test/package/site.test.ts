@@ -12,13 +12,23 @@ interface Pages {
   pageOf(file: string): string | undefined
   assetOf(file: string): string | undefined
   textFor(file: string, text: string): string
+  startsOf(read: (file: string) => string): readonly { title: string; code: string }[]
   settings(given: { base: string; outDir: string; references: readonly string[] }): {
     themeConfig: { sidebar: { items: { link: string }[] }[] }
   }
 }
 
 const program = (await import(pathToFileURL(path.join(root, '.ci/docs-pages.mjs')).href)) as Pages
-const { tables, pageOf, assetOf, textFor, settings } = program
+const { tables, pageOf, assetOf, textFor, settings, startsOf } = program
+
+/** What `.ci/site/kinds.mjs` offers. */
+interface Kinds {
+  kindOf(info: string, code: string, isGiven?: boolean): 'ends' | 'runs' | 'node' | undefined
+}
+
+const { kindOf } = (await import(
+  pathToFileURL(path.join(root, '.ci/site/kinds.mjs')).href
+)) as Kinds
 
 describe('a page of the site', () => {
   it.each([
@@ -50,6 +60,36 @@ describe('a page of the site', () => {
     expect(() => textFor('docs/events.md', '[a](../src/errors.ts)')).toThrow(
       'docs/events.md leads to ../src/errors.ts, which the site has not',
     )
+  })
+})
+
+describe('a block of code on the site', () => {
+  const dial = "import { connect } from 'mqwire'\nawait connect('mqtt://127.0.0.1:1883')\n"
+
+  it.each([
+    ['ts run', dial, 'ends'],
+    ['ts', dial, 'runs'],
+    ['js', dial, 'ends'],
+    ['js', `${dial}process.once('SIGINT', stop)\n`, 'runs'],
+    ['ts', "import {\n  a,\n  type B,\n} from 'mqwire/typed'\nimport { z } from 'zod'\n", 'runs'],
+    ['ts run', `import { test } from 'node:test'\n${dial}`, 'node'],
+    ['ts', "import {\n  readFile,\n} from 'node:fs/promises'\n", 'node'],
+    ['ts run', "import mqtt from 'mqtt'\n", 'node'],
+    ['js', `${dial}Buffer.from('x')\n`, 'node'],
+    ['ts', `${dial}declare const token: string\n`, undefined],
+    ['ts', `${dial}await fetch('/token')\n`, undefined],
+    ['ts', 'export default {}\n', undefined],
+    ['sh', 'npm install mqwire\n', undefined],
+  ])('%s %j: %s', (info, code, kind) => expect(kindOf(info, code)).toBe(kind))
+
+  it('does not run where a comment gives the rest of it', () =>
+    expect(kindOf('ts', dial, true)).toBe(undefined))
+
+  it('can be one that the playground begins with', () => {
+    const starts = startsOf((file) => readFileSync(path.join(root, file), 'utf8'))
+    expect(starts.length).toBeGreaterThan(5)
+    expect(new Set(starts.map(({ code }) => code)).size).toBe(starts.length)
+    expect(starts[0]?.code).toContain("from 'mqwire'")
   })
 })
 
