@@ -3,7 +3,7 @@ import type { Lab, Result } from './lab.js'
 
 export const about =
   'blocks of README and guides, in Node and in the pages of the site, examples, transcripts; `update` writes test/package/transcript anew; `comparison` asks the other clients and writes the tables'
-export const minutes = 2
+export const minutes = 3
 
 const files = ['readme.test', 'from-mqttjs.test', 'site.test', 'programs.suite'].map(
   (name) => `test/package/${name}.ts`,
