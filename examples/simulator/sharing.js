@@ -3,6 +3,7 @@
  *
  * A link comes from anyone: whatever it says is held to the form's own rules, its size is bounded, and it starts nothing.
  */
+import { withoutSecrets } from '../dashboard/settings.js'
 
 /** Characters of a link's last part; characters of what it unfolds to. */
 const longestHash = 32_768
@@ -68,13 +69,6 @@ export async function linkTo(address, fields, own) {
   const broker = url.searchParams.get('url')
   if (broker !== null) url.searchParams.set('url', withoutSecrets(broker))
   return `${url.origin}${url.pathname}${url.search}${await hashOf(values)}`
-}
-
-// An address may have user name and password, and tokens behind the ?.
-function withoutSecrets(address) {
-  const url = new URL(address)
-  Object.assign(url, { username: '', password: '', search: '', hash: '' })
-  return url.href
 }
 
 /** Fills in the form; gives the names of what cannot be used, which stays as it was. */
