@@ -230,13 +230,16 @@ export class Device {
     const { isMarked } = this.#fleet
     const stream = this.streams[qos]
     const client = this.#line.client
-    const isHeldBack = qos > 0 ? this.open >= mostOpen : isMarked && client.state !== 'connected'
+    const isHeldBack =
+      this.#fleet.isBehind ||
+      (qos > 0 ? this.open >= mostOpen : isMarked && client.state !== 'connected')
     if (isHeldBack) {
       this.heldBack += 1
       return
     }
     const text = typeof payload === 'string' ? payload : `${payload.length} bytes`
     this.latest = { topic, text: text.slice(0, mostShown) }
+    this.#fleet.largest = Math.max(this.#fleet.largest, payload.length)
     const number = stream.next()
     if (qos === 0 && !isMarked) {
       if (client.post(topic, payload)) return

@@ -103,11 +103,11 @@ export class FiguresView {
 }
 
 // What MQTT, or a fault, allows.
-function allowed({ missing0, repeated1, unsure, heldBack }) {
+function allowed({ missing0, repeated1, unsure, refused, heldBack }) {
   return [
     `Allowed: QoS 0 on their way or lost ${count(missing0)}`,
     `QoS 1 come twice ${count(repeated1)}`,
-    `rejected with outcome unknown ${count(unsure)}`,
+    `rejected with outcome unknown ${count(unsure)}, refused or not sent ${count(refused)}`,
     `held back by devices ${count(heldBack)}.`,
   ].join(', ')
 }

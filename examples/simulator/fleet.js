@@ -22,8 +22,19 @@ const lookEvery = 1000
 const stopWithin = 5000
 /** Milliseconds after the last device was started; then a scenario begins without those that have not connected. */
 const gatherWithin = 10_000
+/** Milliseconds that the consumer may lag, and messages and bytes that may be on their way to it, until devices hold back: a broker drops what it cannot keep. */
+const mostLag = 3000
+const mostOnTheirWay = { messages: 20_000, bytes: 64 * 1024 * 1024 }
+/** Messages that are acknowledged while none arrives, until that is said. */
+const silent = 20
 /** Faults of one run that are remembered. */
 const mostFaults = 200
+
+const nothingArrives = {
+  code: 'no message arrives',
+  message:
+    'The broker acknowledges messages of devices, and none comes to the consumer. May its user read their topics?',
+}
 
 /**
  * What can be set, with defaults: devices, messages per second of each, their QoS and payload, and how many devices start in a second; templates, of which
@@ -72,6 +83,13 @@ export class Fleet {
   filter
   /** Client id to line. */
   #lines = new Map()
+  /** True while the consumer reads slower than the devices publish. */
+  isBehind = false
+  /** Bytes, or characters, of the largest payload. */
+  largest = 0
+  // When the last message arrived, and when the newest of those that arrived was sent.
+  #arrivedAt = 0
+  #reached = 0
   /** Called with the index of a device whose state changed. */
   changed = () => undefined
   /** Called when other devices take the place of all that were there. */
@@ -139,6 +157,7 @@ export class Fleet {
   set(settings) {
     const { topic, ...rest } = settings
     Object.assign(this.settings, rest)
+    this.largest = 0
     if (topic !== undefined && this.topicOf === undefined) this.settings.topic = topic
     this.payloadOf = compile(this.settings.template)
     this.isMarked ||= this.settings.payload === 'template'
@@ -182,7 +201,10 @@ export class Fleet {
     const stream = this.devices[index]?.streams[qos]
     if (stream === undefined || !Number.isSafeInteger(number) || number < 1) return
     if (!stream.arrive(number, qos)) return
-    const took = this.clock.now() - at
+    const now = this.clock.now()
+    this.#arrivedAt = now
+    this.#reached = Math.max(this.#reached, Math.min(at, now))
+    const took = now - at
     this.latency.record(took)
     this.#recent.record(took)
   }
@@ -210,6 +232,7 @@ export class Fleet {
       lost: 0,
       twice: 0,
       unsure: 0,
+      refused: 0,
     }
     const allowed = { missing0: 0, repeated1: 0, heldBack: 0, attempts: 0 }
     for (const { streams, state, isRunning, attempts, heldBack } of this.devices) {
@@ -227,6 +250,7 @@ export class Fleet {
         total.awaited += stream.awaited
         total.lost += stream.lost
         total.unsure += stream.unsure
+        total.refused += stream.refused
       }
       total.open += streams[1].open + streams[2].open
     }
@@ -294,6 +318,7 @@ export class Fleet {
     const now = this.clock.now()
     this.#ramp(now)
     this.#gather(now)
+    this.#measureLag(now)
     for (const device of this.devices) device.run(now)
     this.#lookForLost(now)
     this.#lookForRecovery(now)
@@ -365,12 +390,25 @@ export class Fleet {
     device.isEnded = false
   }
 
-  // What was acknowledged long ago, or before the consumer's connection began, and did not come.
+  #measureLag(now) {
+    const lag = now - this.#arrivedAt < mostLag ? now - this.#reached : 0
+    const { messages, bytes } = mostOnTheirWay
+    const count = this.#streams(1, 2).reduce((sum, { awaited, open }) => sum + awaited + open, 0)
+    this.isBehind = lag > mostLag || count > messages || count * this.largest > bytes
+  }
+
+  // What was acknowledged long ago, or before the consumer's connection began, and did not come. A consumer that lags has not lost what it will read.
   #lookForLost(now) {
     const { since } = this.consumer
     if (since === undefined || now - since < patience || now - this.#lookedAt < lookEvery) return
     this.#lookedAt = now
-    for (const stream of this.#streams(1, 2)) if (stream.awaited > 0) stream.giveUp(now - patience)
+    const reached = now - this.#arrivedAt > patience ? now : this.#reached
+    for (const stream of this.#streams(1, 2))
+      if (stream.awaited > 0) stream.giveUp(reached - patience)
+    const { acknowledged, arrived } = this.figures()
+    if (arrived === 0 && acknowledged > silent)
+      this.failures.add(this.consumer, 'consumer', nothingArrives)
+    else this.failures.delete(this.consumer)
   }
 
   #lookForRecovery(now) {
@@ -390,8 +428,10 @@ export class Fleet {
 
   // Waits until everything that was acknowledged has arrived.
   async #settled() {
-    const end = this.clock.now() + stopWithin
-    while (this.clock.now() < end && this.#streams(1, 2).some((stream) => stream.awaited > 0)) {
+    const began = this.clock.now()
+    // As long as messages come, further ones may.
+    const isOver = () => this.clock.now() - Math.max(began, this.#arrivedAt) > stopWithin
+    while (!isOver() && this.#streams(1, 2).some((stream) => stream.awaited > 0)) {
       await new Promise((resolve) => this.clock.setTimer(resolve, tick))
     }
   }

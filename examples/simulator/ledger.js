@@ -6,7 +6,7 @@
  */
 import { Sequence } from '../demo/checker.js'
 
-/** Acknowledged messages that are remembered until they arrive; the oldest beyond are lost. */
+/** Messages that are remembered until they arrive, or until their publish settles. */
 const mostAwaited = 2000
 
 /** One stream of numbered messages. */
@@ -17,8 +17,9 @@ export class Stream {
   unsure = 0
   /** Rejected, and known not to have arrived. */
   refused = 0
-  /** Acknowledged, given up. */
+  /** Acknowledged and given up, of which so many are remembered: one that comes late was not lost. */
   #lost = 0
+  #givenUp = new Set()
   #arrivals = new Sequence()
   // Acknowledged and not arrived, with the time of the acknowledgement; oldest first.
   #awaited = new Map()
@@ -64,7 +65,7 @@ export class Stream {
     this.acknowledged += 1
     if (this.#early.delete(number)) return
     this.#awaited.set(number, now)
-    if (this.#awaited.size > mostAwaited) this.giveUp(this.#awaited.values().next().value)
+    if (this.#awaited.size > mostAwaited) this.#giveUpOne(this.#awaited.keys().next().value)
   }
 
   fail(number, outcome) {
@@ -76,7 +77,8 @@ export class Stream {
   /** A message arrived; true when it is the first with its number. */
   arrive(number, qos) {
     if (!this.#arrivals.record(number)) return false
-    if (qos > 0 && !this.#awaited.delete(number)) {
+    if (this.#givenUp.delete(number)) this.#lost -= 1
+    else if (qos > 0 && !this.#awaited.delete(number)) {
       this.#early.add(number)
       // Left over are those whose publish was rejected before they arrived.
       if (this.#early.size > mostAwaited) this.#early.delete(this.#early.values().next().value)
@@ -88,8 +90,14 @@ export class Stream {
   giveUp(until) {
     for (const [number, time] of this.#awaited) {
       if (time > until) return
-      this.#awaited.delete(number)
-      this.#lost += 1
+      this.#giveUpOne(number)
     }
+  }
+
+  #giveUpOne(number) {
+    this.#awaited.delete(number)
+    this.#lost += 1
+    this.#givenUp.add(number)
+    if (this.#givenUp.size > mostAwaited) this.#givenUp.delete(this.#givenUp.values().next().value)
   }
 }

@@ -84,6 +84,8 @@ class Page {
   #broker
   #scenarios
   #description
+  /** The line of the devices. */
+  #line
   #grid
   #details
   #figures = new FiguresView(byId('figures'), byId('allowed'))
@@ -168,12 +170,15 @@ class Page {
       if (form.has(name)) settings[name] = Number(form.get(name))
     for (const name of ['payload', 'topic', 'template'])
       if (form.has(name)) settings[name] = form.get(name)
-    this.#broker.setLine?.(form.get('line'))
+    this.#line = form.get('line')
+    this.#broker.setLine?.(this.#line)
     if (this.#fleet.state !== 'running') {
       if (!this.#start(settings, form)) return
     } else {
       this.#fleet.set(settings)
-      this.#fleet.journal.note('settings applied')
+      const { rate, qos } = this.#fleet.settings
+      const each = this.#fleet.scenario === undefined ? `: ${rate} a second, QoS ${qos}` : ''
+      this.#fleet.journal.note(`settings applied${each}`)
     }
     this.#look ??= setInterval(() => this.#draw(), lookEvery)
     this.#draw()
@@ -228,7 +233,7 @@ class Page {
     const shared = [
       ['Devices', settings.devices],
       ['Start', words(fields.ramp, settings.ramp)],
-      ...(this.#broker.isInMemory ? [['Line', words(fields.line, fields.line.value)]] : []),
+      ...(this.#broker.isInMemory ? [['Line', words(fields.line, this.#line)]] : []),
     ]
     if (scenario !== undefined)
       return [

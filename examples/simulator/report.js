@@ -17,6 +17,8 @@ th{font-weight:600}td:first-child{white-space:nowrap;width:11rem}h1{font-size:1.
 /** The ledger in one sentence. */
 export function verdictOf({ sent, acknowledged, arrived, lost, twice, awaited }, isOver) {
   if (sent === 0) return 'No message was sent.'
+  if (acknowledged === 0)
+    return `Nothing was acknowledged, so nothing was promised: ${whole.format(arrived)} of ${whole.format(sent)} messages arrived.`
   const until = isOver ? '' : 'So far, '
   const counts = `${whole.format(acknowledged)} messages were acknowledged, ${whole.format(arrived)} of ${whole.format(sent)} arrived${awaited > 0 ? `, ${whole.format(awaited)} are on their way` : ''}`
   const verdict =
@@ -75,7 +77,7 @@ export function reportOf({
     ['Twice, QoS 2', `${whole.format(figures.twice)} (must be 0)`],
     [
       'Allowed',
-      `QoS 0 lost ${whole.format(figures.missing0)}, QoS 1 twice ${whole.format(figures.repeated1)}, outcome unknown ${whole.format(figures.unsure)}, held back ${whole.format(figures.heldBack)}`,
+      `QoS 0 lost ${whole.format(figures.missing0)}, QoS 1 twice ${whole.format(figures.repeated1)}, outcome unknown ${whole.format(figures.unsure)}, refused or not sent ${whole.format(figures.refused)}, held back ${whole.format(figures.heldBack)}`,
     ],
     ['Attempts to reconnect', whole.format(figures.attempts)],
     ...latencies,

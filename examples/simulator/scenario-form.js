@@ -76,11 +76,8 @@ export class ScenarioForm {
   check() {
     clearTimeout(this.#timer)
     const { description, devices } = this.#fields
-    const found = read(description.value, this.#options)
-    const isTooMany = found.devices > this.#most
-    const problem = isTooMany
-      ? `devices: ${found.devices}; up to ${this.#most} have a connection each`
-      : found.problem
+    const found = read(description.value, this.#options, this.#most)
+    const { problem } = found
     description.setCustomValidity(problem ?? '')
     this.#parts.about.className = problem === undefined ? 'note' : 'note bad'
     write(this.#parts.about, problem ?? textOf(found))

@@ -14,6 +14,8 @@ import trucks from '../../src/cli/simulate/scenarios/trucks.json' with { type: '
 const mostPerSecond = 20_000
 /** Filters of the consumer; beyond, all topics with as many levels share one. */
 const mostFilters = 50
+/** Characters of a description, times its devices, that a page has the time to make devices of. */
+const mostWork = 20_000_000
 /** Simulated milliseconds within which the first message is looked for. */
 const exampleWithin = 120_000
 /** Characters of a line, where a value has to be broken. */
@@ -47,14 +49,25 @@ const entriesOf = (value, text) =>
     : Object.entries(value).map(([name, each]) => `${JSON.stringify(name)}: ${text(each)}`)
 
 /**
- * Reads the text of a description. Gives `{ problem }`, or what it says: `name`, `about`, its own `count` of devices, `kinds` by name with their
+ * Reads the text of a description, for `most` devices. Gives `{ problem }`, or what it says: `name`, `about`, its own `count` of devices, `kinds` by name with their
  * counts, messages `perSecond`, and `example`, the first message of the first device that has one.
  */
-export function read(text, options) {
+export function read(text, options, most) {
   try {
-    const description = parseDescription(JSON.parse(text))
+    const value = JSON.parse(text)
+    const description = parseDescription(value)
     const { name, about, devices: kinds } = description
-    const devices = devicesOf(description, { ...options, began: Date.now() }, options.devices)
+    const count = kinds.reduce((sum, kind) => sum + kind.count, 0)
+    const wanted = options.devices ?? Math.min(count, most)
+    // Before any device is made.
+    const problem = problemOf(value, options, wanted, most) ?? workProblem(text, wanted)
+    if (problem !== undefined) return { count, problem }
+    const devices = devicesOf(description, { ...options, began: Date.now() }, wanted)
+    if (devices.some(({ id }) => id.startsWith('$')))
+      return {
+        count,
+        problem: 'devices: an id that begins with $; the consumer would see no such topic',
+      }
     const perSecond = rateOf(description, devices.length)
     if (perSecond > mostPerSecond)
       return {
@@ -63,7 +76,7 @@ export function read(text, options) {
     return {
       name,
       about,
-      count: kinds.reduce((sum, { count }) => sum + count, 0),
+      count,
       devices: devices.length,
       kinds: kinds.map((kind) => `${kind.count} × ${kind.name}`),
       perSecond,
@@ -74,6 +87,19 @@ export function read(text, options) {
     return { problem: `${where}${error.message}` }
   }
 }
+
+function problemOf({ devices: kinds }, { prefix }, wanted, most) {
+  if (wanted > most) return `devices: ${wanted}; up to ${most} have a connection each`
+  const topics = kinds.flatMap(({ topics = [] }) => topics.map(({ topic }) => topic))
+  // Wildcards at the beginning do not match them (section 4.7.2), and $share is no topic.
+  const isServers = prefix.startsWith('$') || topics.some((topic) => topic.startsWith('$'))
+  return isServers ? 'topics and prefix must not begin with $: those are of the broker' : undefined
+}
+
+const workProblem = (text, wanted) =>
+  text.length * wanted > mostWork
+    ? `devices: ${wanted} with a description of ${text.length.toLocaleString('en')} characters; fewer, or a shorter one`
+    : undefined
 
 /** The devices of a description that was read before; `options` has `seed`, `prefix`, `began` (milliseconds since 1970) and how many `devices`. */
 export function scenarioOf(text, options) {

@@ -76,9 +76,17 @@ export function fill(fields, { what, ...values }, setOwn) {
   const given = (name) => (typeof values[name] === 'string' ? values[name] : undefined)
   const isKnown = [...fields.what.options].some(({ value }) => value === what)
   if (!isKnown) return ['what']
-  if (what === 'own') setOwn(given('description')?.slice(0, fields.description.maxLength) ?? '')
-  else set(fields.what, what)
-  return namesFor(what).filter((name) => {
+  const { description = '' } = values
+  const isTaken =
+    typeof description === 'string' && description.length <= fields.description.maxLength
+  if (what !== 'own') set(fields.what, what)
+  else if (isTaken) setOwn(description)
+  else return ['description']
+  const known = [...namesFor(what), 'description']
+  const strange = Object.keys(values).filter(
+    (name) => !known.includes(name) || typeof values[name] !== 'string',
+  )
+  const wrong = namesFor(what).filter((name) => {
     const value = given(name)
     const field = fields[name]
     if (value === undefined || !isShown(field)) return false
@@ -89,6 +97,7 @@ export function fill(fields, { what, ...values }, setOwn) {
     set(field, before)
     return true
   })
+  return [...strange, ...wrong]
 }
 
 // A field that is not for this broker is hidden, with what is around it.

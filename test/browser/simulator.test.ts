@@ -231,7 +231,8 @@ withChromium(() => {
       await sight.choose('fleet')
       await sight.apply({ devices: 5 })
       expect((await sight.allConnected(5)).sent).toBeLessThan(sent)
-      expect(await page.locator('#devices button').count()).toBe(5)
+      // The grid is drawn in the next frame.
+      await eventually(async () => (await page.locator('#devices button').count()) === 5, 'cells')
       await sight.stop()
     })
 

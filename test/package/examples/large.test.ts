@@ -306,6 +306,25 @@ describe("the simulator's fleet, over its broker in memory, under virtual time",
     expect(report).toContain('&lt;b&gt;')
   })
 
+  it.each([
+    ['more devices than there are connections', 100_000, {}, undefined],
+    [
+      'more than a page has the time for',
+      1000,
+      { payload: 'x'.repeat(30_000) },
+      /^devices: 1000 with/,
+    ],
+    ['topics of the broker', 5, { topic: '$SYS/x' }, /must not begin with \$/],
+    ['ids of the broker', 5, { id: '$d-{index}' }, /an id that begins with \$/],
+  ] as const)('a description with %s', (_name, count, given, problem) => {
+    const { topic, id, payload } = { topic: '{id}/a', id: 'd-{index}', payload: 'x', ...given }
+    const topics = [{ topic, every: '1s', payload }]
+    const text = JSON.stringify({ name: 'n', devices: [{ name: 'd', id, count, topics }] })
+    const found = modules.read(text, { seed: 1, prefix: '', devices: undefined }, 1000)
+    if (problem === undefined) expect(found).toMatchObject({ count, devices: 1000 })
+    else expect(found.problem).toMatch(problem)
+  })
+
   it('counts as lost what was acknowledged and did not arrive, and what comes twice', () => {
     const stream = new modules.Stream()
     for (let count = 0; count < 4; count += 1) stream.next()
@@ -319,5 +338,8 @@ describe("the simulator's fleet, over its broker in memory, under virtual time",
     expect(stream).toMatchObject({ awaited: 1, lost: 0, unsure: 1, repeated: 1 })
     stream.giveUp(30)
     expect(stream).toMatchObject({ awaited: 0, lost: 1 })
+    // It was late.
+    stream.arrive(3, 1)
+    expect(stream).toMatchObject({ lost: 0, arrived: 3 })
   })
 })
