@@ -47,6 +47,7 @@ export async function bundlePrograms(outdir, packages) {
   await build({
     ...options,
     entryPoints: { ...Object.fromEntries(named), worker: own('worker.js') },
+    inject: [own('timers.js')],
     // Programs print the names of classes.
     keepNames: true,
     chunkNames: 'shared/[hash]',
