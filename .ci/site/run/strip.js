@@ -6,6 +6,7 @@
 import { init, parse } from 'es-module-lexer'
 import { transform } from 'sucrase'
 import { parse as tokensOf } from 'sucrase/dist/esm/parser/index.js'
+import { ContextualKeyword } from 'sucrase/dist/esm/parser/tokenizer/keywords.js'
 import { TokenType } from 'sucrase/dist/esm/parser/tokenizer/types.js'
 import { fileOf, modules } from '../kinds.mjs'
 
@@ -22,21 +23,34 @@ function parsed(program, isJsx) {
   }
 }
 
+const { _declare, _module, _namespace } = ContextualKeyword
+
+/** Whether a namespace begins here, other than in a declaration. */
+function isNamespace(tokens, index) {
+  const [before, { contextualKeyword, isType }, name, after] = [-1, 0, 1, 2].map(
+    (offset) => tokens[index + offset] ?? {},
+  )
+  return (
+    isType &&
+    [_module, _namespace].includes(contextualKeyword) &&
+    before.contextualKeyword !== _declare &&
+    name.type === TokenType.name &&
+    [TokenType.braceL, TokenType.dot].includes(after.type)
+  )
+}
+
 /** @throws SyntaxError for what is TypeScript and would need a compiler */
 function refuseUnsupported(program) {
   const plain = parsed(program, false)
   const tokens = plain ?? parsed(program, true) ?? []
-  const isFound = ({ type }, index) =>
-    type === TokenType.at ||
-    (plain === undefined && type === TokenType.jsxTagStart) ||
-    ((type === TokenType._namespace || type === TokenType._module) &&
-      tokens[index - 1]?.type !== TokenType._declare)
-  const found = tokens.find(isFound)
-  if (found === undefined) return
-  const names = { [TokenType.at]: 'Decorators are', [TokenType.jsxTagStart]: 'JSX is' }
-  throw new SyntaxError(
-    `${names[found.type] ?? 'Namespaces are'} not supported here (line ${lineAt(program, found.start)})`,
-  )
+  for (const [index, { type, start }] of tokens.entries()) {
+    const isJsx = plain === undefined && type === TokenType.jsxTagStart
+    const what =
+      (isJsx && 'JSX is') ||
+      (type === TokenType.at && 'Decorators are') ||
+      (isNamespace(tokens, index) && 'Namespaces are')
+    if (what) throw new SyntaxError(`${what} not supported here (line ${lineAt(program, start)})`)
+  }
 }
 
 /** What stands for the name of a module. @throws TypeError when a page does not have it */

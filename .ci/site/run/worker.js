@@ -1,6 +1,6 @@
 /**
- * Runs one program, in a worker of its own. The first message brings the port to the page: `{ program }` runs the text of a module, `{ publish }`
- * publishes at its broker, `{ stop }` is Ctrl-C.
+ * Runs one program, in a worker of its own. On the port of `begin`, `{ program }` runs the text of a module, `{ publish }` publishes at its broker,
+ * `{ stop }` is Ctrl-C.
  *
  * It reports `{ line, level }` for what the program prints, `{ filter }` for subscriptions, and `{ state }` once: `ended`, `failed` or `stopped`.
  * A program has ended when its module was evaluated and none of its clients and timers is left.
@@ -143,13 +143,12 @@ function handle({ data }) {
   else stop()
 }
 
-const begin = (event) => {
-  removeEventListener('message', begin)
-  const [port] = event.ports
+/** Called once, before there is a program, with the port to the page. */
+export function begin(port) {
   post = port.postMessage.bind(port)
+  globalThis.onmessage = null
   // The program cannot reach the page but by what it prints.
   for (let each = globalThis; each !== null; each = Object.getPrototypeOf(each))
     delete each.postMessage
   port.onmessage = handle
 }
-addEventListener('message', begin)

@@ -18,6 +18,10 @@ const patience = 1000
 const states = ['ended', 'failed', 'stopped']
 const levelOf = (level) => (['debug', 'error', 'info', 'warn'].includes(level) ? level : 'log')
 
+/** What the worker begins with. A static import would be a worker for the policy, which takes none but from blobs. */
+const beginning = (address) =>
+  `onmessage = ({ ports }) => import(${JSON.stringify(address)}).then(({ begin }) => begin(ports[0]), reportError)`
+
 /** An address of the site. */
 export const at = (name) => new URL(import.meta.env.BASE_URL + name, location.href).href
 
@@ -29,7 +33,7 @@ export const load = (name) => import(/* @vite-ignore */ at(`run/${name}.js`))
  */
 export function start(program, on) {
   const address = URL.createObjectURL(
-    new Blob([`import ${JSON.stringify(at('run/worker.js'))}`], { type: 'text/javascript' }),
+    new Blob([beginning(at('run/worker.js'))], { type: 'text/javascript' }),
   )
   const worker = new Worker(address, { type: 'module', name: 'program' })
   const { port1: port, port2 } = new MessageChannel()
