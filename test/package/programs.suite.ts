@@ -102,7 +102,7 @@ withChromium(() => {
       await open(name)
       const programs = await page.locator('run-program').all()
       expect(programs).toHaveLength(count)
-      const names = await page.$$eval('run-program button', (all) =>
+      const names = await page.$$eval('.program-bar button', (all) =>
         all.map((each) => `${each.ariaLabel}`),
       )
       expect(new Set(names).size).toBe(names.length)
@@ -156,7 +156,7 @@ withChromium(() => {
 
   it('a page that a link leads to: has programs that run, and leaving it ends them', async () => {
     await open('connecting.html')
-    for (const name of ['Receiving', 'Sending']) {
+    for (const name of ['Receiving', 'Performance']) {
       await page.locator('.VPSidebar').getByRole('link', { name, exact: true }).click()
       await page.waitForURL(`**/${name.toLowerCase()}.html`)
       const program = page.locator('run-program[runs]')
