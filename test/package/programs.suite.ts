@@ -154,6 +154,22 @@ withChromium(() => {
     expect(await page.locator('.cm-content').innerText()).toContain('plant/+/temperature')
   })
 
+  it('the policy: refuses nothing that the site itself needs', async () => {
+    const refused: string[] = []
+    await open('index.html', { colorScheme: 'light' })
+    page.on('console', (message) => {
+      if (message.text().includes('Content Security Policy')) refused.push(message.text())
+    })
+    await page.reload()
+    await page.locator('.VPNavBarSearch button').click()
+    await page.locator('.VPLocalSearchBox input').fill('retained')
+    await page.locator('.VPLocalSearchBox .result').first().waitFor()
+    await page.keyboard.press('Escape')
+    await page.locator('.VPNavBarAppearance button').click()
+    await page.locator('html.dark').waitFor()
+    expect(refused).toEqual([])
+  })
+
   it('a page that a link leads to: has programs that run, and leaving it ends them', async () => {
     await open('connecting.html')
     for (const name of ['Receiving', 'Performance']) {
