@@ -100,7 +100,8 @@ next: false
 ---
 # Playground
 
-Any program over mqwire, in TypeScript or JavaScript. It runs in this page, on a broker in memory that every URL leads to; nothing leaves the page.
+Any program over mqwire, in TypeScript or JavaScript. It runs in this page, on a broker in memory that every URL leads to: it can load nothing from
+other sites and send them nothing.
 Ctrl-Enter runs it as well. Share puts the program into the address.
 
 <run-playground></run-playground>
@@ -146,8 +147,19 @@ function programs(md) {
   }
 }
 
-// Programs of the pages, which may come from strangers, load nothing from elsewhere and send nothing there.
-const policy = "connect-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:"
+// Programs of the pages may come from strangers. They and their workers load from the site alone, and send nothing to any other. A worker that is not
+// from a blob would have no policy.
+const policy = [
+  "default-src 'self'",
+  "script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  'worker-src blob:',
+  "frame-src 'none'",
+  "object-src 'none'",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join('; ')
 
 const guides = [
   ['Connecting', 'connecting'],

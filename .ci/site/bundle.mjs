@@ -47,6 +47,7 @@ export async function bundlePrograms(outdir, packages) {
   await build({
     ...options,
     entryPoints: { ...Object.fromEntries(named), worker: own('worker.js') },
+    inject: [own('timers.js')],
     // Programs print the names of classes.
     keepNames: true,
     chunkNames: 'shared/[hash]',
@@ -54,6 +55,8 @@ export async function bundlePrograms(outdir, packages) {
   await build({
     ...options,
     entryPoints: { editor: own('editor.js'), strip: own('strip.js') },
+    // Another version may lie in the checkout itself, which comes before `nodePaths`.
+    alias: { 'es-module-lexer': path.join(packages, 'es-module-lexer') },
     chunkNames: 'shared/[hash]',
   })
 }

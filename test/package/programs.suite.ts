@@ -75,8 +75,10 @@ withChromium(() => {
     await page.goto(`${origin}/${address}`)
     await page.waitForFunction(() => customElements.get('run-program'))
   }
-  const press = (inside: Locator, name: string): Promise<void> =>
-    inside.getByRole('button', { name, exact: true }).click()
+  /** A button by what stands on it; its name may go on with the place of the program. */
+  const button = (inside: Locator, text: string): Locator =>
+    inside.getByRole('button', { name: new RegExp(`^${text}(?:: |$)`) })
+  const press = (inside: Locator, text: string): Promise<void> => button(inside, text).click()
   const reached = (program: Locator, state: string): Promise<unknown> =>
     eventually(
       async () => (await program.getAttribute('state')) === state,
@@ -100,6 +102,10 @@ withChromium(() => {
       await open(name)
       const programs = await page.locator('run-program').all()
       expect(programs).toHaveLength(count)
+      const names = await page.$$eval('.program-bar button', (all) =>
+        all.map((each) => `${each.ariaLabel}`),
+      )
+      expect(new Set(names).size).toBe(names.length)
       for (const program of programs) await press(program, 'Run')
       for (const program of programs) {
         if ((await program.getAttribute('ends')) !== null) await reached(program, 'ended')
@@ -107,7 +113,7 @@ withChromium(() => {
           await eventually(
             async () =>
               (await program.getAttribute('state')) !== 'running' ||
-              (await program.getByRole('button', { name: 'Publish' }).isVisible()),
+              (await button(program, 'Publish').isVisible()),
             'a program that waits',
           )
         const isWaiting = (await program.getAttribute('state')) === 'running'
@@ -148,15 +154,31 @@ withChromium(() => {
     expect(await page.locator('.cm-content').innerText()).toContain('plant/+/temperature')
   })
 
+  it('the policy: refuses nothing that the site itself needs', async () => {
+    const refused: string[] = []
+    await open('index.html', { colorScheme: 'light' })
+    page.on('console', (message) => {
+      if (message.text().includes('Content Security Policy')) refused.push(message.text())
+    })
+    await page.reload()
+    await page.locator('.VPNavBarSearch button').click()
+    await page.locator('.VPLocalSearchBox input').fill('retained')
+    await page.locator('.VPLocalSearchBox .result').first().waitFor()
+    await page.keyboard.press('Escape')
+    await page.locator('.VPNavBarAppearance button').click()
+    await page.locator('html.dark').waitFor()
+    expect(refused).toEqual([])
+  })
+
   it('a page that a link leads to: has programs that run, and leaving it ends them', async () => {
     await open('connecting.html')
-    for (const name of ['Receiving', 'Sending']) {
+    for (const name of ['Receiving', 'Performance']) {
       await page.locator('.VPSidebar').getByRole('link', { name, exact: true }).click()
       await page.waitForURL(`**/${name.toLowerCase()}.html`)
       const program = page.locator('run-program[runs]')
       await eventually(async () => (await program.count()) === 1, 'the page')
       await press(program, 'Run')
-      await program.getByRole('button', { name: 'Publish' }).waitFor()
+      await button(program, 'Publish').waitFor()
       expect(page.workers()).toHaveLength(1)
     }
   })
@@ -171,12 +193,72 @@ withChromium(() => {
     ["setTimeout(() => Promise.reject('later'), 10)", "Uncaught 'later'"],
     ["await fetch('ELSEWHERE')", /^TypeError: Failed to fetch/],
     ["import 'ELSEWHERE/a.js'", /^TypeError: /],
+    ["await new FontFace('x', 'url(ELSEWHERE/leak)').load()", /^NetworkError: /],
+    [
+      "const worker = new Worker('ORIGIN/run/worker.js', { type: 'module' })\nawait new Promise((_, reject) => {\n  worker.onerror = () => reject(new Error('blocked'))\n})",
+      'Error: blocked (line 3)',
+    ],
+    ['const n = 1\nnamespace A { export const x = n }', /^SyntaxError: Namespaces .* \(line 2\)$/],
+    ['@sealed\nclass A {}', /^SyntaxError: Decorators are not supported here \(line 1\)$/],
+    ['const a = <b>c</b>', /^SyntaxError: JSX is not supported here \(line 1\)$/],
+    [
+      "import { setTimeout } from 'node:timers/promises'\nawait setTimeout(1)",
+      'TypeError: node:timers/promises is not there in a page: Node only (line 1)',
+    ],
+    ['throw Proxy.revocable({}, {}).proxy\n', /^Uncaught \{\}/],
   ])('a program that fails says why: %j', async (text, message) => {
     const program = await playground()
-    await write(text.replace('ELSEWHERE', elsewhere))
+    await write(text.replace('ELSEWHERE', elsewhere).replace('ORIGIN', origin))
     await press(program, 'Run')
     await reached(program, 'failed')
     expect(await output(program)).toMatch(message)
+  })
+
+  it.each([
+    [
+      "#!/usr/bin/env node\nimport { connect as a } from /* c */ 'mqwire'\nconsole.log(typeof a, \"from 'mqwire'\", `import('mqwire')`)",
+      "function from 'mqwire' import('mqwire')",
+    ],
+    [
+      "for (const { connect } of [await import(/* c */ 'mqwire'), await import(`mqwire`)]) console.log(typeof connect)",
+      'function\nfunction',
+    ],
+    [
+      'const setTimeout = 1\nconst timer = setInterval(() => {}, 1e6).unref()\nconsole.log(setTimeout, typeof timer.ref)',
+      '1 function',
+    ],
+    [
+      "const { proxy, revoke } = Proxy.revocable({}, {})\nrevoke()\nconst error = Object.assign(new Error('x'), { name: Symbol('y') })\nconsole.log(proxy)\nconsole.error({ error })",
+      '[a value that cannot be read]\n{ error: [a value that cannot be read] }',
+    ],
+    [
+      "console.log('%d of %s%%: %j', 1, 'x', [2], 3)\nconsole.group('a')\nconsole.count()\nconsole.groupEnd()\nconsole.assert(false, 'b')\nconsole.log(new Array(1e9), new URL('http://x/'))",
+      "1 of x%: [2] 3\na\n  default: 1\nAssertion failed: b\n[ <1000000000 empty items> ] URL { href: 'http://x/' }",
+    ],
+    [
+      "console.log(typeof postMessage)\ndispatchEvent(new MessageEvent('message', { data: { program: 'console.log(1)' } }))",
+      'undefined',
+    ],
+  ])('a program that ends has printed: %j', async (text, printed) => {
+    const program = await playground()
+    await write(text)
+    await press(program, 'Run')
+    await reached(program, 'ended')
+    expect(await output(program)).toBe(printed)
+  })
+
+  it('a program that prints without end leaves the page at work', async () => {
+    const program = await playground()
+    await write(
+      "for (let n = 0; n < 1200; n++) console.log('\\n'.repeat(10_000))\nthrow new Error('x')",
+    )
+    const began = performance.now()
+    await press(program, 'Run')
+    await reached(program, 'failed')
+    const text = await output(program)
+    expect(performance.now() - began).toBeLessThan(10_000)
+    expect(text).toMatch(/What comes after this is not shown: .*\nError: x \(line 2\)$/)
+    expect(text.length).toBeLessThan(250_000)
   })
 
   it('an endless loop is stopped, and the page goes on', async () => {
@@ -204,6 +286,12 @@ withChromium(() => {
     await reached(second, 'ended')
     expect(await output(second)).toBe('日本')
 
+    const menu = second.getByRole('combobox')
+    const chosen = (): Promise<string> => menu.evaluate((each: HTMLSelectElement) => each.value)
+    expect(await chosen()).toBe('Shared program')
+    await menu.selectOption('The codec')
+    expect([await chosen(), new URL(page.url()).hash]).toEqual(['The codec', ''])
+
     const third = await playground(`${hash.slice(0, 20)}!`)
     await third.getByText('The address holds no program that can be read.').waitFor()
     expect(await content()).toContain('rooms/+')
@@ -216,7 +304,7 @@ withChromium(() => {
   })
 
   it.each(
-    [1280, 390].flatMap((width) =>
+    [1280, 768, 390].flatMap((width) =>
       (['light', 'dark'] as const).map((mode) => [width, mode] as const),
     ),
   )('is for everyone: %i pixels, %s', async (width, colorScheme) => {
@@ -234,7 +322,7 @@ withChromium(() => {
         all.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent),
       )
       expect(clipped).toEqual([])
-      await program.getByRole('button', { name: 'Run' }).focus()
+      await button(program, 'Run').focus()
       expect(await unseenFocus(page, 3)).toEqual([])
     }
   })

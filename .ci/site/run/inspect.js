@@ -1,4 +1,4 @@
-/** Values as a console of Node prints them, within limits: three levels, a hundred entries, 72 columns. */
+/** Values as a console of Node prints them, within limits: three levels, a hundred entries, 72 columns. A value that throws when it is read is said so. */
 const quoted = (text) =>
   `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`
 const keyOf = (key) =>
@@ -25,12 +25,42 @@ function listed(values, size, show) {
   return items
 }
 
+/** The elements of an array, whose holes are counted. */
+function elements(array, show) {
+  const items = []
+  let [index, filled] = [0, undefined]
+  while (index < array.length && items.length < 100) {
+    if (Object.hasOwn(array, index)) {
+      items.push(show(array[index]))
+      index += 1
+      continue
+    }
+    filled ??= Object.keys(array).map(Number)
+    const first = index
+    index = filled.find((each) => each > first) ?? array.length
+    items.push(`<${index - first} empty item${index - first === 1 ? '' : 's'}>`)
+  }
+  if (index < array.length) items.push(`... ${array.length - index} more items`)
+  return items
+}
+
+/** What this gives, or a text in its place when it throws. */
+export function attempt(show) {
+  try {
+    return show()
+  } catch {
+    return '[a value that cannot be read]'
+  }
+}
+
 function errorText(error) {
   const { name, code, message } = error
   return `${name}${typeof code === 'string' ? ` ${code}` : ''}: ${message}`
 }
 
-function text(value, above) {
+const text = (value, above) => attempt(() => textOf(value, above))
+
+function textOf(value, above) {
   if (typeof value === 'string') return quoted(value)
   if (typeof value === 'bigint') return `${value}n`
   if (typeof value === 'function')
@@ -41,6 +71,7 @@ function text(value, above) {
   if (value instanceof Date)
     return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString()
   if (value instanceof RegExp) return String(value)
+  if (value instanceof URL) return `URL { href: ${quoted(value.href)} }`
   if (above.includes(value)) return '[Circular]'
   const name = value.constructor?.name ?? '[Object: null prototype]'
   if (above.length > 2) return Array.isArray(value) ? '[Array]' : `[${name}]`
@@ -48,7 +79,7 @@ function text(value, above) {
 }
 
 function compound(value, name, show) {
-  if (Array.isArray(value)) return wrapped('', '[]', listed(value, value.length, show))
+  if (Array.isArray(value)) return wrapped('', '[]', elements(value, show))
   if (ArrayBuffer.isView(value) && !(value instanceof DataView))
     return wrapped(`${name}(${value.length})`, '[]', listed(value, value.length, show))
   if (value instanceof Set)
@@ -67,10 +98,33 @@ function compound(value, name, show) {
   return wrapped(name === 'Object' ? '' : name, '{}', listed(keys, keys.length, field))
 }
 
+const shown = (value) => (typeof value === 'string' ? value : text(value, []))
+
 /** What a console prints of these values: texts as they are. */
-export const printed = (values) =>
-  values.map((value) => (typeof value === 'string' ? value : text(value, []))).join(' ')
+export const printed = (values) => values.map(shown).join(' ')
+
+const formats = {
+  s: shown,
+  d: (value) => text(Number(value), []),
+  i: (value) => text(Number.parseInt(value, 10), []),
+  f: (value) => text(Number.parseFloat(value), []),
+  j: (value) => String(JSON.stringify(value)),
+  o: (value) => text(value, []),
+  O: (value) => text(value, []),
+  c: () => '',
+}
+
+/** The same, where the first text may have places for the values behind it: `%s`, `%d` and others. */
+export function formatted(all) {
+  const [first, ...values] = all
+  if (typeof first !== 'string' || values.length === 0) return printed(all)
+  const line = first.replace(/%([%sdifjoOc])/g, (whole, format) => {
+    if (format === '%') return '%'
+    return values.length === 0 ? whole : attempt(() => formats[format](values.shift()))
+  })
+  return printed([line, ...values])
+}
 
 /** An error that ends a program: its kind, its code and its message. */
 export const failure = (error) =>
-  error instanceof Error ? errorText(error) : `Uncaught ${text(error, [])}`
+  attempt(() => (error instanceof Error ? errorText(error) : `Uncaught ${text(error, [])}`))

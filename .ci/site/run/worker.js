@@ -1,27 +1,26 @@
 /**
- * Runs one program, in a worker of its own: `{ program }` runs the text of a module, `{ publish }` publishes at its broker, `{ stop }` is Ctrl-C.
+ * Runs one program, in a worker of its own. On the port of `begin`, `{ program }` runs the text of a module, `{ publish }` publishes at its broker,
+ * `{ stop }` is Ctrl-C.
  *
- * It reports `{ line, level }` for what the program prints, `{ filter }` for each subscription, and `{ state }` once: `ended`, `failed` or `stopped`.
+ * It reports `{ line, level }` for what the program prints, `{ filter }` for subscriptions, and `{ state }` once: `ended`, `failed` or `stopped`.
  * A program has ended when its module was evaluated and none of its clients and timers is left.
  */
+import { limit } from '../limit.js'
 import { broker, openClients, watching } from './broker.js'
-import { failure, printed } from './inspect.js'
+import { consoleOf } from './console.js'
+import { failure } from './inspect.js'
 
-/** After so many lines nothing more is printed: a page that shows them all would stand still. */
-const mostLines = 1000
-const post = self.postMessage.bind(self)
-let lines = 0
+/** Posts to the page, once there is a program. */
+let post
 let evaluated = false
+const shown = limit()
 
-function print(level, line) {
-  lines += 1
-  if (lines <= mostLines) post({ level, line: line.slice(0, 10_000) })
-  else if (lines === mostLines + 1)
-    post({ level: 'warn', line: `Only the first ${mostLines} lines are shown.` })
+function print(level, text) {
+  const line = shown(text)
+  if (line !== undefined) post({ level, line })
 }
 
-for (const level of ['debug', 'error', 'info', 'log', 'warn'])
-  console[level] = (...values) => print(level, printed(values))
+Object.assign(console, consoleOf(print))
 
 const handlers = new Map()
 const once = (signal, handler) => void handlers.set(signal, handler)
@@ -36,27 +35,47 @@ globalThis.document = {
 }
 
 const timers = new Set()
-const timing =
-  (set, isOnce) =>
-  (callback, delay, ...values) => {
-    const timer = set(() => {
-      if (isOnce) clear(timer)
+
+/** A timer of the program: a number in sums, and with the methods that it has in Node. */
+class Timeout {
+  constructor(set, isOnce, callback, delay, values) {
+    this.id = set(() => {
+      if (isOnce) clear(this)
       callback(...values)
     }, delay)
-    timers.add(timer)
-    return timer
+    timers.add(this.id)
   }
-const clear = (timer) => {
-  clearTimeout(timer)
-  if (timers.delete(timer)) settle()
+
+  ref() {
+    return this
+  }
+
+  unref() {
+    if (timers.delete(this.id)) settle()
+    return this
+  }
+
+  [Symbol.toPrimitive]() {
+    return this.id
+  }
 }
-/** The timers of the program itself: those of clients and of the broker keep nothing running. */
-globalThis.ownTimers = {
+const timing =
+  (set, isOnce) =>
+  (callback, delay, ...values) =>
+    new Timeout(set, isOnce, callback, delay, values)
+const clear = (timer) => {
+  if (timer === undefined || timer === null) return
+  const id = Number(timer)
+  clearTimeout(id)
+  if (timers.delete(id)) settle()
+}
+// The timers of the program itself: those of clients and of the broker, which `timers.js` has, keep nothing running.
+Object.assign(globalThis, {
   setTimeout: timing(setTimeout, true),
   setInterval: timing(setInterval, false),
   clearTimeout: clear,
   clearInterval: clear,
-}
+})
 
 const isOver = () => evaluated && openClients() === 0 && timers.size === 0
 
@@ -67,17 +86,27 @@ function settle() {
 
 /** The line of the program where an error was made, as far as its stack says. */
 function placeOf(error) {
-  const [, line] = /\bblob:\S*?:(\d+):\d+/.exec(error?.stack) ?? []
-  return line === undefined ? '' : ` (line ${line})`
+  try {
+    const [, line] = /\bblob:\S*?:(\d+):\d+/.exec(error?.stack) ?? []
+    return line === undefined ? '' : ` (line ${line})`
+  } catch {
+    return ''
+  }
 }
 
 function fail(error) {
-  print('error', failure(error) + placeOf(error))
+  post({ level: 'error', line: failure(error).slice(0, 9000) + placeOf(error) })
   post({ state: 'failed' })
 }
 
+/** The page needs one filter, and of no great length. */
+let filters = 0
+
 watching.changed = settle
-watching.subscribed = (filter) => post({ filter })
+watching.subscribed = (filter) => {
+  filters += 1
+  if (filters <= 100 && filter.length <= 1000) post({ filter })
+}
 addEventListener('error', (event) => {
   event.preventDefault()
   fail(event.error ?? new Error(event.message))
@@ -88,10 +117,8 @@ addEventListener('unhandledrejection', (event) => {
 })
 
 async function run(program) {
-  const names = Object.keys(globalThis.ownTimers).join(', ')
-  const text = `const { ${names} } = globalThis.ownTimers; ${program}`
   try {
-    await import(URL.createObjectURL(new Blob([text], { type: 'text/javascript' })))
+    await import(URL.createObjectURL(new Blob([program], { type: 'text/javascript' })))
     evaluated = true
     settle()
   } catch (error) {
@@ -105,7 +132,7 @@ function stop() {
   else handler()
 }
 
-addEventListener('message', ({ data }) => {
+function handle({ data }) {
   if (data.program !== undefined) run(data.program)
   else if (data.publish !== undefined)
     try {
@@ -114,4 +141,14 @@ addEventListener('message', ({ data }) => {
       print('error', failure(error))
     }
   else stop()
-})
+}
+
+/** Called once, before there is a program, with the port to the page. */
+export function begin(port) {
+  post = port.postMessage.bind(port)
+  globalThis.onmessage = null
+  // The program cannot reach the page but by what it prints.
+  for (let each = globalThis; each !== null; each = Object.getPrototypeOf(each))
+    delete each.postMessage
+  port.onmessage = handle
+}

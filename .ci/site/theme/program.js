@@ -27,6 +27,19 @@ function make(name, properties, ...children) {
 
 const button = (text, onclick) => make('button', { type: 'button', textContent: text, onclick })
 
+/** The heading before a program, with a number where it is not the first one behind it. */
+function placeOf(program) {
+  const counts = new Map()
+  let heading = ''
+  for (const each of document.querySelectorAll('.vp-doc :is(h1, h2, h3, h4), run-program')) {
+    if (each.localName !== 'run-program') heading = each.textContent.replaceAll('\u200b', '').trim()
+    else counts.set(heading, (counts.get(heading) ?? 0) + 1)
+    if (each === program) break
+  }
+  const count = counts.get(heading)
+  return count > 1 ? `${heading} (${count})` : heading
+}
+
 /** A topic that a filter matches. */
 const topicOf = (filter) =>
   filter
@@ -39,6 +52,8 @@ class Program extends HTMLElement {
   original = ''
   editor
   running
+  /** What it has printed and not shown yet. */
+  lines = []
   output = make('div', { className: 'program-output', tabIndex: 0 })
   status = make('span', { className: 'program-status', role: 'status' })
   runButton = button('Run', () => (this.running === undefined ? this.run() : this.running.stop()))
@@ -53,24 +68,34 @@ class Program extends HTMLElement {
     this.payload,
     make('button', { textContent: 'Publish' }),
   )
+  /** What makes the names of its controls distinct on a page of several programs. */
+  place = ''
 
   // Not in the constructor: an element that Vue creates has no content yet.
   connectedCallback() {
     if (this.bar !== undefined) return
     this.code = this.querySelector('div[class*="language-"]')
     this.original ||= this.code.querySelector('pre').textContent
+    this.place = this.code === null ? '' : placeOf(this)
     this.bar = make('div', { className: 'program-bar' }, ...this.tools(), this.status)
     this.result = make('div', { className: 'program-result', hidden: true }, this.output, this.form)
     this.output.role = 'log'
-    this.output.ariaLabel = 'Output'
+    this.output.ariaLabel = this.named('Output')
     this.append(this.bar, this.result)
     this.resetButton.hidden = true
+    for (const each of this.querySelectorAll('.program-bar button, .program-publish button'))
+      each.ariaLabel = this.named(each.textContent)
+    for (const each of [this.topic, this.payload]) each.ariaLabel = this.named(each.ariaLabel)
     const longest = Math.max(...this.original.split('\n').map((line) => line.length))
     this.toggleAttribute('wide', longest > widest)
   }
 
   disconnectedCallback() {
     this.running?.kill()
+  }
+
+  named(name) {
+    return this.place === '' ? name : `${name}: ${this.place}`
   }
 
   tools() {
@@ -105,7 +130,7 @@ class Program extends HTMLElement {
     const place = make('div', { className: 'program-editor' })
     if (this.code !== null) this.code.hidden = true
     this.prepend(place)
-    this.editor = edit(place, this.original, 'Program', () => this.run())
+    this.editor = edit(place, this.original, this.named('Program'), () => this.run())
     this.editButton.hidden = true
     this.resetButton.hidden = false
     if (isAsked) this.editor.focus()
@@ -120,16 +145,29 @@ class Program extends HTMLElement {
     this.setAttribute('state', state)
     this.status.textContent = statuses[state]
     this.runButton.textContent = state === 'running' ? 'Stop' : 'Run'
+    this.runButton.ariaLabel = this.named(this.runButton.textContent)
   }
 
   print(level, line) {
-    this.output.append(make('div', { className: `program-${level}`, textContent: line }))
+    this.lines.push(make('div', { className: `program-${level}`, textContent: line }))
+    // Once a frame: each drawing lays out everything that was printed.
+    if (this.lines.length === 1) requestAnimationFrame(() => this.draw())
+  }
+
+  draw() {
+    if (this.lines.length === 0) return
+    this.output.append(...this.lines.splice(0))
     this.output.scrollTop = this.output.scrollHeight
+  }
+
+  clear() {
+    this.lines = []
+    this.output.replaceChildren()
   }
 
   async run() {
     this.running?.kill()
-    this.output.replaceChildren()
+    this.clear()
     this.result.hidden = false
     this.form.hidden = true
     this.say('running')
@@ -170,7 +208,9 @@ class Program extends HTMLElement {
   over(state) {
     this.running = undefined
     this.form.hidden = true
+    this.draw()
     if (this.output.childElementCount === 0) this.print('note', 'It printed nothing.')
+    this.draw()
     this.say(state)
   }
 
@@ -185,9 +225,11 @@ class Playground extends Program {
     'select',
     {
       ariaLabel: 'Program to begin with',
-      onchange: () => this.open(starts[this.menu.selectedIndex].code),
+      onchange: () => this.choose(this.menu.selectedIndex),
     },
     ...starts.map(({ title }) => make('option', { textContent: title })),
+    // Selected while the program of an address is open, and not to be chosen.
+    make('option', { textContent: 'Shared program', hidden: true, disabled: true }),
   )
   original = starts[0].code
 
@@ -214,18 +256,28 @@ class Playground extends Program {
     if (location.hash === this.hash) return
     try {
       const program = await programIn(location.hash)
-      if (program !== undefined) this.open(program)
+      if (program === undefined) return
+      this.open(program)
+      this.menu.selectedIndex = starts.length
     } catch {
-      this.open(starts[0].code)
+      this.choose(0)
       this.status.textContent =
         'The address holds no program that can be read. This is the first one.'
     }
   }
 
+  /** Opens one of the programs to begin with: the address holds none then. */
+  choose(index) {
+    this.hash = undefined
+    history.replaceState(history.state, '', location.pathname + location.search)
+    this.menu.selectedIndex = index
+    this.open(starts[index].code)
+  }
+
   open(program) {
     this.running?.kill()
     this.original = program
-    this.output.replaceChildren()
+    this.clear()
     this.removeAttribute('state')
     this.status.textContent = ''
     this.editor?.replace(program)
