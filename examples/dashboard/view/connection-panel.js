@@ -241,7 +241,7 @@ export class ConnectionPanel {
     setFacts(byId('figures'), [
       ['messages/s', short(Math.round(rates.perSecond.messages))],
       ['data/s', size(rates.perSecond.bytes)],
-      ['messages', short(rates.messages)],
+      ['messages', rates.messages.toLocaleString('en')],
       ['topics', short(topics.entries.size)],
       ['messages kept', short(history.size)],
       ['bytes kept', size(history.bytes)],
