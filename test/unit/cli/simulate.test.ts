@@ -128,11 +128,11 @@ describe('a simulation', () => {
   })
 
   it('scales its counts, with the prefix before topics and identifiers', () => {
-    const devices = devicesOf(parseDescription(home), { ...setting, prefix: 'x/' }, 100)
+    const devices = devicesOf(parseDescription(home), { ...setting, prefix: 'x-' }, 100)
     expect(devices).toHaveLength(100)
-    expect(devices.filter(({ id }) => id === 'x/meter')).toHaveLength(1)
-    expect(devices[0]?.will?.topic).toBe('x/home/lamp-1/available')
-    expect([...(devices[0]?.commands.keys() ?? [])]).toContain('x/home/lamp-1/set')
+    expect(devices.filter(({ id }) => id === 'x-meter')).toHaveLength(1)
+    expect(devices[0]?.will?.topic).toBe('x-home/lamp-1/available')
+    expect([...(devices[0]?.commands.keys() ?? [])]).toContain('x-home/lamp-1/set')
   })
 })
 
