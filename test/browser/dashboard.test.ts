@@ -590,6 +590,10 @@ withChromium(() => {
           JSON.stringify({ ...localStorage, ...sessionStorage, at: location.href }),
         ),
       ).not.toContain('canary')
+      // The same address again: as whom is known, the password is not.
+      await open.page.reload()
+      await open.shows('#problem', 'as ann: type the password, and press Connect')
+      expect(await field('User name').inputValue()).toBe('ann')
       await open.page.goto(site.origin)
       const list = field('Last connections')
       expect(await list.locator('option').allTextContents()).toEqual([

@@ -120,6 +120,10 @@ export class ConnectionPanel {
     if (last !== undefined) fill(this.#form, { ...last, url, qos: this.settings.qos })
     const { settings } = this
     if (settings.username === '' || settings.password !== '') return settings
+    const problem = byId('problem')
+    const as = oneLine(settings.username, 60)
+    setText(problem, `It was used as ${as}: type the password, and press Connect.`)
+    problem.hidden = false
     this.#form.elements.password.focus()
     return undefined
   }
